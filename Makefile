@@ -1,0 +1,59 @@
+# Everything a contributor runs. A machine needs Python 3.11 or newer and make; each target sets up
+# the rest by itself, once. The rule: nothing here goes beyond GNU Make 3.81, which macOS ships.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/pytest
+LUA := src/fairlane/lua
+
+# More arguments for the command behind a target: make test ARGS='-k embedded -x'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help fmt check demo up test bench chaos clean lock
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+fmt: $(READY) ## Format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(READY) ## Check format, lint, types, import layers, Lua and names
+	@tools/need.sh luacheck lua-check luacheck
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@if command -v luacheck >/dev/null; then set -x; luacheck --quiet $(LUA); fi
+	$(PYTEST) tests/unit/test_names.py
+
+demo: $(READY) ## See fair scheduling happen: one loud device, many quiet ones
+	$(BIN)/fairlane demo $(ARGS)
+
+up: $(READY) ## Run the whole system here: store, dispatcher, workers
+	$(BIN)/fairlane up $(ARGS)
+
+test: $(READY) ## Run the tests, on a real Valkey 9 and a real Redis 7
+	@tools/need.sh redis-check-rdb redis-tools redis
+	$(PYTEST) --ignore=tests/chaos $(ARGS)
+
+bench: $(READY) ## Measure throughput and fairness on this machine
+	$(BIN)/fairlane bench $(ARGS)
+
+chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is lost
+	@test -d tests/chaos || { echo "make chaos: the chaos suite is not built yet." >&2; exit 1; }
+	$(PYTEST) tests/chaos $(ARGS)
+
+clean: ## Remove what was built; the store's data in .fairlane stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests examples -type d -name __pycache__ -prune -exec rm -rf {} +
+
+lock: $(READY) ## Write requirements.lock anew, at the newest releases that pyproject.toml allows
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --upgrade --all-extras --group dev \
+	    --custom-compile-command 'make lock' --output-file requirements.lock pyproject.toml
+
+$(READY): pyproject.toml requirements.lock tools/setup-venv.sh
+	@tools/setup-venv.sh $(VENV)

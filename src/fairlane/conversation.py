@@ -1,0 +1,158 @@
+"""A call on the store as a conversation: what to send, what a reply means, what an error changes.
+
+The rule: no I/O here. A conversation is a generator that yields commands and is sent replies, or
+has a fairlane error thrown into it; both clients carry the messages of the same conversation, so
+there is one protocol and no twin.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+from fairlane.errors import (
+    CorruptReply,
+    FairlaneError,
+    NotSetUp,
+    StoreNotDurable,
+    StoreUnavailable,
+    StoreUnsupported,
+)
+from fairlane.keys import Keys
+from fairlane.model import Event
+from fairlane.scripts import Script, load
+from fairlane.settings import Settings
+from fairlane.verbs import Join, Migrate, Verb
+from fairlane.verbs.verb import Arg, pairs, text
+
+R = TypeVar("R")
+Command: TypeAlias = tuple[Arg, ...]
+Talk: TypeAlias = Generator[Command, Any, R]
+
+log = logging.getLogger("fairlane.store")
+
+_OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
+_WHERE: Final = re.compile(r" script: .*on @user_script.*$")
+
+
+class NoScript(Exception):  # noqa: N818 - the server's word, and never seen by a caller
+    """The server does not know the script's digest."""
+
+
+class Session:
+    """What a client knows of its store: the keys, the clock, and the settings they agreed on."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], int] | None = None) -> None:
+        self.keys = Keys(settings.namespace, settings.tag)
+        self.settings = settings
+        self.is_open = False
+        self._wanted = settings
+        self._clock = clock or (lambda: 0)
+
+    def call(self, verb: Verb[R]) -> Talk[R]:
+        """Run a verb: agree on the settings first, load its script when needed, decode the reply."""
+        if not self.is_open:
+            yield from self.open()
+        try:
+            reply = yield from self._evaluate(verb)
+        except NotSetUp:
+            # The store was emptied under us; its configuration is written anew.
+            log.warning("the store has lost its configuration; setting it up again")
+            yield from self.open()
+            reply = yield from self._evaluate(verb)
+        return self.decode(verb, reply)
+
+    def open(self) -> Talk[None]:
+        """Check the store, and agree with it on the shared settings."""
+        info = yield ("INFO", "server", "cluster", "memory", "persistence")
+        _check(info, self._wanted)
+        stored = yield from self._evaluate(Join())
+        self.settings = self._wanted.adopt(Join().decode(stored))
+        self.is_open = True
+
+    def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:
+        """Make `settings` the store's, whatever it had; return the changed fields."""
+        self._wanted = self.settings = settings
+        self.is_open = False
+        changed = yield from self._evaluate(Migrate())
+        yield from self.open()
+        return self.decode(Migrate(), changed)
+
+    def command(self, verb: Verb[Any], *, whole: bool = False) -> Command:
+        """Return the command of a verb: by digest, or with the whole script."""
+        script = self.script(verb)
+        head: Command = ("EVAL", script.source) if whole else ("EVALSHA", script.sha)
+        return (*head, 1, self.keys.config, self._clock(), *verb.args(self.settings))
+
+    def script(self, verb: Verb[Any]) -> Script:
+        """Return a verb's script in this client's namespace."""
+        return load(verb.SCRIPT, self.keys)
+
+    def decode(self, verb: Verb[R], reply: Any) -> R:
+        """Return a reply's value. Raises CorruptReply for what the verb cannot read."""
+        try:
+            return verb.decode(reply)
+        except (ValueError, TypeError, IndexError, KeyError) as error:
+            raise CorruptReply(f"{verb.SCRIPT}: {error} in the reply {reply!r:.200}") from error
+
+    def _evaluate(self, verb: Verb[Any]) -> Talk[Any]:
+        command = self.command(verb)
+        lost_once = False
+        while True:
+            try:
+                return (yield command)
+            except NoScript:
+                command = self.command(verb, whole=True)
+            except StoreUnavailable:
+                # The reply may be lost after the script ran: only a repeatable verb goes again.
+                if lost_once or not verb.REPEATABLE:
+                    raise
+                lost_once = True
+
+
+def error_of(message: str) -> FairlaneError | None:
+    """Return the error that a script's reply names by its first word, or None."""
+    code, _, detail = message.partition(" ")
+    known = FairlaneError.codes.get(code)
+    return None if known is None else known(_WHERE.sub("", detail))
+
+
+def event_of(event_id: bytes, fields: Sequence[bytes] | Mapping[bytes, bytes]) -> Event:
+    """Return an entry of the event stream."""
+    flat = [part for pair in fields.items() for part in pair] if isinstance(fields, dict) else fields
+    named = {name: value.decode(errors="replace") for name, value in pairs(list(flat))}
+    return Event(
+        event_id=text(event_id),
+        event=named.get("event", ""),
+        at_ms=int(named.get("at", 0)),
+        mac=named.get("mac", ""),
+        lane=named.get("lane", ""),
+        tasks=tuple(named.get("tasks", "").split()),
+        detail=named.get("detail", ""),
+    )
+
+
+def _check(info: Mapping[str, Any], settings: Settings) -> None:
+    """Raise for a store that cannot hold our state; warn of one that can lose it."""
+    if int(info.get("cluster_enabled", 0)):
+        raise StoreUnsupported(
+            "store: it is a cluster; fairlane's scripts touch many keys, so name a single "
+            "Redis or Valkey server (with replicas, if you like)"
+        )
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = str(info.get(f"{name}_version", "0"))
+    if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST[name]:
+        oldest = ".".join(map(str, _OLDEST[name]))
+        raise StoreUnsupported(f"store: {name} {version} is too old; {oldest} is the oldest")
+    risks = []
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        risks.append(f"maxmemory-policy is {policy}, so keys may vanish; set noeviction")
+    if not int(info.get("aof_enabled", 0)):
+        risks.append("appendonly is off, so a crash loses accepted tasks; set appendonly yes")
+    if risks and settings.durability == "strict":
+        raise StoreNotDurable("store: " + "; ".join(risks))
+    for risk in risks:
+        log.warning("store: %s", risk)

@@ -1,0 +1,182 @@
+"""The whole keyspace, once.
+
+The rule: no key is spelt anywhere else. Python asks `Keys` for a key; a script gets the same names
+as Lua constants, written before the prelude by `Keys.lua()`, so a key is never sent and never
+misspelt. Every key stands behind one prefix: the namespace, and an optional `{tag}` before it that
+keeps a shard in one slot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from fairlane.errors import InvalidSettings
+
+#: The lane whose keys carry no suffix: the document's own keys, when one lane serves all.
+MAIN_LANE: Final = "main"
+_NAMESPACE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
+_TAG: Final = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One row of the keys table: what stands under a name, who writes it, what bounds it."""
+
+    lua: str
+    suffix: str
+    shape: str
+    type: str
+    holds: str
+    bound: str
+    owner: str
+
+
+def _key(lua: str, suffix: str, shape: str, kind: str, holds: str, bound: str, owner: str) -> Key:
+    return Key(lua, suffix, shape, kind, holds, bound, owner)
+
+
+_LANE = "[:<lane>]"
+TABLE: Final[tuple[Key, ...]] = (
+    _key("QUEUE", "mac:queue:", f"<mac>{_LANE}", "List", "task ids, oldest at the head",
+         "the device's limit", "enqueue, claim, pop"),
+    _key("META", "mac:meta:", "<mac>", "Hash",
+         "pending_count, oldest_created_at, updated_at of the device; the same, turn, served_at and "
+         "unschedulable_until per lane behind `<lane>.`; weight and paused if configured",
+         "gone when the device drains, unless it is configured", "every verb that moves a task"),
+    _key("SCHEDULE", "mac:schedule", _LANE, "ZSet",
+         "the devices that can go now, and no others; ZREVRANGE order is service order",
+         "devices with a queue", "enqueue, claim, sweep"),
+    _key("WAITING", "mac:waiting", _LANE, "ZSet",
+         "exactly the schedule's members by the later of oldest arrival and last turn",
+         "as the schedule", "enqueue, claim, sweep"),
+    _key("BACKOFF", "mac:backoff", _LANE, "ZSet", "device by the end of its backoff",
+         "deferred devices", "defer, sweep"),
+    _key("ACTIVE", "mac:active:", f"<mac>{_LANE}", "String, NX EX 900",
+         "the fencing token of the device's two-step turn", "open turns", "claim_device, release"),
+    _key("TURNS", "mac:turns", "", "ZSet", "`<lane>|<mac>` of every open turn by its deadline",
+         "open turns", "claim_device, renew, release, sweep"),
+    _key("VIRTUAL", "mac:virtual", _LANE, "Hash",
+         "v, the last newcomer's tag, the turns taken, the lane's pending tasks",
+         "one per lane", "enqueue, claim"),
+    _key("FINISH", "mac:finish", _LANE, "ZSet",
+         "remembered finish tags of devices outside the schedule", "100,000; tags ≤ v are reaped",
+         "claim, defer"),
+    _key("MACS", "mac:pending", "", "ZSet", "device by its pending tasks, in all lanes",
+         "devices with a pending task", "every verb that moves a task"),
+    _key("TASK", "task:", "<task_id>", "Hash",
+         "the record: state, payload, attempt, failures, defers, times, result or cause",
+         "gone result_ttl_ms after its end; a dead one with its dead letter", "every task verb"),
+    _key("DELAYED", "delayed", "", "ZSet", "task by its own due time (Defer, retry)",
+         "delayed tasks", "defer, fail, sweep"),
+    _key("DEADLINES", "deadlines", "", "ZSet", "pending or delayed task by its expiry",
+         "pending tasks", "enqueue, claim, purge"),
+    _key("INFLIGHT", "inflight", _LANE, "ZSet", "leased or running task by its lease's deadline",
+         "the lane's credits", "claim, start, finish, sweep"),
+    _key("GLOBAL_PENDING", "global_pending", "", "String", "all pending tasks, delayed ones too",
+         "one number", "every verb that moves a task"),
+    _key("OVERLOADED", "overloaded_macs", "", "Set", "devices over max_per_mac_pending",
+         "devices over the limit", "every verb that moves a task"),
+    _key("DEAD_LETTER", "dead_letter", "", "List", "ids of dead tasks, newest first",
+         "dead_letter_cap; a trimmed id takes its record along", "fail, defer, sweep, redrive, drop"),
+    _key("WORKER", "worker:", "<hostname>:<pid>:<nonce>", "Hash, TTL 30 s",
+         "a worker's report: lanes, slots, cpu, memory, gpus, active, reason, last_heartbeat",
+         "living workers", "heartbeat, deregister"),
+    _key("WORKERS", "workers", "", "ZSet", "worker id by the deadline of its next report",
+         "living workers", "heartbeat, deregister, sweep"),
+    _key("CAPACITY", "capacity", "", "Hash",
+         "slots and pool per lane, workers with a GPU, the measured drain rate",
+         "a few fields per lane", "heartbeat, sweep, watermark"),
+    _key("WATERMARK", "watermark", "", "String (JSON), TTL interval + 5 s",
+         "total_pending, mac_count, active_workers, timestamp and more", "one value", "watermark"),
+    _key("TOTALS", "totals", "", "Hash",
+         "cumulative counts: accepted, done, failed, dead, expired, cancelled, refused by reason",
+         "a field per outcome", "every task verb"),
+    _key("CONFIG", "config", "", "Hash", "policy, lanes, limits, layout: one truth for all",
+         "one field per setting", "join, migrate"),
+    _key("CLOCK", "clock", "", "String", "the mark that lets a caller send a virtual clock",
+         "tests and the simulator only", "tests, simulate"),
+    _key("LEADER", "leader", "", "String, PX", "the dispatcher that leads", "one value", "lead"),
+    _key("DOORBELL", "doorbell", "", "List", "wakes the dispatcher", "one element",
+         "enqueue, finish, heartbeat"),
+    _key("EVENTS", "events", "", "Stream", "what happened, for the feed and for chaos verdicts",
+         "MAXLEN ~ events_maxlen", "every task verb"),
+)
+
+#: Written by the `/decter` route for another service to read; it keeps its name in every namespace.
+ABNORMAL: Final = Key(
+    "ABNORMAL", "abnormal:parsed_queue", "", "List, EXPIRE 20 s at each push",
+    "abnormal data as it came, oldest first", "5,000; the oldest is dropped and counted",
+    "report_abnormal",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The names of every key of one namespace.
+
+    Raises InvalidSettings for a namespace or tag with other than letters, digits and `_.-`.
+    """
+
+    namespace: str = "sensitive"
+    tag: str = ""
+
+    def __post_init__(self) -> None:
+        if _NAMESPACE.fullmatch(self.namespace) is None:
+            raise InvalidSettings(
+                f"namespace: {self.namespace!r}; use 1 to 32 of a-z, 0-9, `_.-`, a letter first"
+            )
+        if self.tag and _TAG.fullmatch(self.tag) is None:
+            raise InvalidSettings(f"tag: {self.tag!r}; use 1 to 32 of a-z, 0-9, `_.-`")
+
+    def name(self, lua: str) -> str:
+        """Return the key (or the prefix of keys) that scripts know as `lua`, e.g. `SCHEDULE`."""
+        return self._constants()[lua]
+
+    @property
+    def config(self) -> str:
+        """The configuration: the one key that every script declares."""
+        return self.name("CONFIG")
+
+    @property
+    def doorbell(self) -> str:
+        """The list that a sleeping dispatcher blocks on."""
+        return self.name("DOORBELL")
+
+    @property
+    def events(self) -> str:
+        """The stream of what happened."""
+        return self.name("EVENTS")
+
+    @property
+    def clock(self) -> str:
+        """The virtual-clock mark."""
+        return self.name("CLOCK")
+
+    def lane(self, lua: str, lane: str) -> str:
+        """Return a per-lane key, e.g. `lane("SCHEDULE", "ocr")`."""
+        return self.name(lua) + ("" if lane == MAIN_LANE else f":{lane}")
+
+    def device(self, lua: str, mac: str, lane: str | None = None) -> str:
+        """Return a device's key, e.g. `device("QUEUE", mac, "ocr")` or `device("META", mac)`."""
+        suffix = "" if lane is None or lane == MAIN_LANE else f":{lane}"
+        return f"{self.name(lua)}{mac}{suffix}"
+
+    def task(self, task_id: str) -> str:
+        """Return the key of a task's record."""
+        return self.name("TASK") + task_id
+
+    def lua(self) -> str:
+        """Return the names as one line of Lua constants, for the head of every script."""
+        constants = self._constants()
+        return f"local {', '.join(constants)} = {', '.join(map(_quoted, constants.values()))}"
+
+    def _constants(self) -> dict[str, str]:
+        tag = f"{{{self.tag}}}" if self.tag else ""
+        names = {key.lua: f"{tag}{self.namespace}:{key.suffix}" for key in TABLE}
+        return names | {ABNORMAL.lua: f"{tag}{ABNORMAL.suffix}"}
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"

@@ -1,0 +1,39 @@
+-- Cancel a task that has not ended; one that runs only with `force`.
+--
+-- Returns  1, or 0 when it was cancelled already
+-- Errors   TASK_NOT_FOUND, TASK_RUNNING (use force), TASK_ENDED (otherwise over)
+-- Twice    answers 0 and changes nothing
+-- Flags    allow-oom
+local id, force = ARGV[2], ARGV[3] == '1'
+config('lanes')
+
+local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at')
+local state = f[1]
+if not state then
+  return not_found(id)
+elseif state == 'cancelled' then
+  return 0
+elseif state == 'running' and not force then
+  return fail('TASK_RUNNING', 'task_id: ' .. id .. ' runs; cancel it with force')
+elseif not TRANSITIONS[state] or not TRANSITIONS[state].cancelled then
+  return fail('TASK_ENDED', 'task_id: ' .. id .. ' is ' .. state)
+end
+local d = device(f[2], lane_of(f[3]))
+if state == 'pending' or state == 'delayed' then
+  if state == 'pending' then
+    unqueue(d, id, tonumber(f[4]))
+  else
+    call('ZREM', DELAYED, id)
+  end
+  call('ZREM', DEADLINES, id)
+  save(d, -1)
+  seat(d)
+else
+  call('ZREM', d.lane.inflight, id)
+  if state == 'leased' then
+    charge(d, -COST)
+  end
+  wake(d.lane)
+end
+conclude(id, state, 'cancelled', d.mac, d.lane.name, '')
+return 1

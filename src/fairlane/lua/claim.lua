@@ -1,0 +1,38 @@
+-- Lease up to `want` tasks of a lane, the device that is owed most first.
+--
+-- `want` 0 is as many as the lane has credits. A device's turn is one batch; a device that was
+-- just served (`exclude_mac`) waits while another can go.
+--
+-- Returns  {next due time or 0, leased {id, attempt, type, mac, payload}…, expired ids}
+-- Errors   none
+-- Twice    leases other tasks: not to be sent again
+-- Flags    allow-oom
+local L, want, holder = lane_of(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+local exclude_mac, with_payload = ARGV[5], ARGV[6] == '1'
+config('batch_size', 'min_batch_size', 'lease_ms', 'headroom', 'lanes')
+local fair = C.policy == 'fair'
+
+resume(L, 64)
+local room = want > 0 and want or credits(L, C.headroom)
+local leased, expired = {}, {}
+-- Every round takes a task or a device out, so this bound is met only by a spoilt queue.
+for _ = 1, room + 64 do
+  local d, guarded = next_device(L, exclude_mac)
+  if not d or room == 0 then
+    break
+  end
+  local batch = guarded and 1 or batch_size(d, room)
+  local got, late, charged, gone = take(d, batch, holder, C.lease_ms, with_payload)
+  save(d, -gone)
+  settle_turn(d, charged)
+  for _, task in ipairs(got) do
+    leased[#leased + 1] = task
+  end
+  for _, id in ipairs(late) do
+    expired[#expired + 1] = id
+  end
+  room = room - #got
+  exclude_mac = fair and '' or d.mac
+end
+reap(L)
+return { next_due(L), leased, expired }

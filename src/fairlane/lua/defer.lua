@@ -1,0 +1,51 @@
+-- Put a leased or running task back to wait, with backoff; past max_defers it is dead.
+--
+-- With `scope` task the task waits for its own due time and its device's others go on; with
+-- `device` it goes to the end of arrivals and the whole device backs off (section 3.4).
+--
+-- Returns  {state, due time or 0, defers}, also when this attempt was deferred already
+-- Errors   TASK_NOT_FOUND, TASK_ENDED (it is over), STALE_ATTEMPT (not the current attempt)
+-- Twice    answers the state of the first run and changes nothing
+-- Flags    allow-oom
+local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+config('max_defers', 'defer_backoff_base_ms', 'defer_backoff_max_ms', 'lanes')
+
+local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
+  'expires_at', 'deferred_attempt', 'due_at')
+if f[8] == attempt and f[2] == attempt then
+  return { f[1], tonumber(f[9]) or 0, tonumber(f[5]) }
+end
+local refused = not_current(id, f[1], f[2], attempt)
+if refused then
+  return refused
+elseif f[1] ~= 'leased' and f[1] ~= 'running' then
+  return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id .. ' is ' .. f[1])
+end
+local L, defers = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
+local d = device(f[3], L)
+call('ZREM', L.inflight, id)
+call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
+if f[1] == 'leased' then
+  charge(d, -COST)
+end
+if defers > C.max_defers then
+  bury(id, f[1], d.mac, L.name, 'defer_limit', reason)
+  wake(L)
+  return { 'dead', 0, defers }
+end
+local due = now + backoff_ms(defers, C.defer_backoff_base_ms, C.defer_backoff_max_ms)
+if scope == 'task' then
+  delay(d, id, f[1], due, tonumber(f[7]), 'error', reason)
+else
+  call('HDEL', TASK .. id, 'paid')
+  move(id, f[1], 'pending', 'due_at', due, 'error', reason)
+  push(d, id, tonumber(f[6]), false)
+  call('ZADD', DEADLINES, tonumber(f[7]), id)
+  call('ZADD', L.backoff, 'GT', due, d.mac)
+  call('HSET', d.meta, L.until_, call('ZSCORE', L.backoff, d.mac))
+  save(d, 1)
+  seat(d)
+  emit('deferred', d.mac, L.name, id, reason)
+end
+wake(L)
+return { scope == 'task' and 'delayed' or 'pending', due, defers }

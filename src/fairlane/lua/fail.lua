@@ -1,0 +1,37 @@
+-- Record that a running task's attempt failed: it is retried, failed or dead.
+--
+-- `final` ends the task as failed; else it waits with backoff and runs again, and past
+-- max_attempts it is dead, with `cause`, the error and its whole payload.
+--
+-- Returns  {state, due time or 0}, also when this attempt had failed already
+-- Errors   TASK_NOT_FOUND, TASK_ENDED (otherwise over), STALE_ATTEMPT (not the running attempt)
+-- Twice    answers the state of the first run and changes nothing
+-- Flags    allow-oom
+local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
+config('max_attempts', 'retry_backoff_base_ms', 'defer_backoff_max_ms', 'lanes')
+
+local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
+  'expires_at', 'failed_attempt', 'due_at')
+if f[8] == attempt and f[2] == attempt then
+  return { f[1], tonumber(f[9]) or 0 }
+end
+local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], attempt)
+if refused then
+  return refused
+end
+local L, failures = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
+call('ZREM', L.inflight, id)
+call('HSET', TASK .. id, 'failures', failures, 'failed_attempt', attempt)
+if final then
+  conclude(id, 'running', 'failed', f[3], L.name, cause, 'cause', cause, 'error', detail)
+  wake(L)
+  return { 'failed', 0 }
+elseif failures >= C.max_attempts then
+  bury(id, 'running', f[3], L.name, cause, detail)
+  wake(L)
+  return { 'dead', 0 }
+end
+local due = now + backoff_ms(failures, C.retry_backoff_base_ms, C.defer_backoff_max_ms)
+delay(device(f[3], L), id, 'running', due, tonumber(f[7]), 'error', detail, 'cause', cause)
+wake(L)
+return { 'delayed', due }

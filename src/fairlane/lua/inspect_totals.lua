@@ -1,0 +1,13 @@
+-- Read the cumulative counts: accepted, refused by reason, and every way in which tasks ended.
+--
+-- Returns  {global pending, leased, delayed, dead letters, counts as name, value, …}
+-- Errors   none
+-- Twice    reads again
+-- Flags    no-writes
+config('lanes')
+local leased = 0
+for name in string.gmatch(C.lanes, '[^,]+') do
+  leased = leased + call('ZCARD', lane_of(name).inflight)
+end
+return { tonumber(call('GET', GLOBAL_PENDING)) or 0, leased, call('ZCARD', DELAYED),
+  call('LLEN', DEAD_LETTER), call('HGETALL', TOTALS) }

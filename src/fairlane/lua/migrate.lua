@@ -1,0 +1,41 @@
+-- Change the stored configuration; after a change of policy or lanes, reconcile every device.
+--
+-- A new policy empties the schedules at once, so that tags of two policies never share a set, and
+-- `reconcile` seats the devices again in bounded steps.
+--
+-- Returns  the names of the changed fields
+-- Errors   LANE_IN_USE (a lane that is to go still has tasks)
+-- Twice    changes nothing
+-- Flags    allow-oom
+local fields, lanes = {}, ''
+for at = 2, #ARGV, 2 do
+  fields[#fields + 1] = { ARGV[at], ARGV[at + 1] }
+  lanes = ARGV[at] == 'lanes' and ARGV[at + 1] or lanes
+end
+
+local policy_before = call('HGET', CONFIG, 'policy')
+local kept = ',' .. lanes .. ','
+for name in string.gmatch(call('HGET', CONFIG, 'lanes') or '', '[^,]+') do
+  local L = lane_of(name)
+  local tasks = call('HGET', L.virtual, 'pending') or 0
+  if not string.find(kept, ',' .. name .. ',', 1, true)
+    and (tonumber(tasks) > 0 or call('ZCARD', L.inflight) > 0) then
+    return fail('LANE_IN_USE', 'lanes: ' .. name .. ' still has tasks; drain it first')
+  end
+end
+
+local changed = {}
+for _, field in ipairs(fields) do
+  if call('HGET', CONFIG, field[1]) ~= field[2] then
+    call('HSET', CONFIG, field[1], field[2])
+    changed[#changed + 1] = field[1]
+  end
+end
+if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
+  for name in string.gmatch(lanes, '[^,]+') do
+    local L = lane_of(name)
+    call('UNLINK', L.schedule, L.waiting, L.finish)
+    call('HDEL', L.virtual, 'v', 'joined')
+  end
+end
+return changed

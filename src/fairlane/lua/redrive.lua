@@ -1,0 +1,31 @@
+-- Give dead tasks a new series of attempts: their counts start anew, their payload is intact.
+--
+-- Returns  per id: 1 when it is pending again, 0 when it was no dead letter
+-- Errors   none
+-- Twice    answers 0 for what the first run brought back
+-- Flags    allow-oom
+config('lanes', 'task_ttl_ms')
+
+local reply = {}
+for at = 2, #ARGV do
+  local id = ARGV[at]
+  local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane')
+  reply[#reply + 1] = f[1] == 'dead' and 1 or 0
+  if f[1] == 'dead' then
+    call('LREM', DEAD_LETTER, 1, id)
+    call('HDEL', TASK .. id, 'failures', 'defers', 'misses', 'paid', 'cause', 'error', 'ended_at',
+      'due_at', 'failed_attempt', 'deferred_attempt')
+    -- Its age starts anew too: it would expire at once otherwise.
+    local d = device(f[2], lane_of(f[3]))
+    push(d, id, now, false)
+    call('ZADD', DEADLINES, now + C.task_ttl_ms, id)
+    move(id, 'dead', 'pending', 'created_at', now, 'expires_at', now + C.task_ttl_ms)
+    call('HINCRBY', TOTALS, 'redriven', 1)
+    save(d, 1)
+    if seat(d) then
+      ring()
+    end
+    emit('redriven', d.mac, d.lane.name, id)
+  end
+end
+return reply

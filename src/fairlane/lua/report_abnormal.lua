@@ -1,0 +1,18 @@
+-- Store abnormal data for another service to read; the oldest makes room.
+--
+-- Returns  {records kept, records dropped to make room}
+-- Errors   none
+-- Twice    stores it twice: these records stand outside the promise that nothing is lost or doubled
+config('abnormal_cap', 'abnormal_ttl_ms')
+
+local length, dropped = 0, 0
+for at = 2, #ARGV do
+  length = call('RPUSH', ABNORMAL, ARGV[at])
+end
+if length > C.abnormal_cap then
+  dropped = length - C.abnormal_cap
+  call('LTRIM', ABNORMAL, dropped, -1)
+  call('HINCRBY', TOTALS, 'abnormal_dropped', dropped)
+end
+call('PEXPIRE', ABNORMAL, C.abnormal_ttl_ms)
+return { length - dropped, dropped }

@@ -1,0 +1,323 @@
+"""What the protocol speaks of, as frozen values, and the life of a task as data.
+
+The rule: values here do no I/O and know no key. Times are milliseconds of the store's clock
+(`*_ms`). `TRANSITIONS` is the state machine: the Lua prelude and `docs/lifecycle.md` carry the
+same table, and a test holds the three together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+
+class TaskState(StrEnum):
+    """Where a task is; a task is in exactly one state at any time."""
+
+    PENDING = "pending"
+    LEASED = "leased"
+    RUNNING = "running"
+    DELAYED = "delayed"
+    DONE = "done"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    DEAD = "dead"
+
+
+_S = TaskState
+
+TRANSITIONS: Final[Mapping[TaskState, frozenset[TaskState]]] = MappingProxyType(
+    {
+        _S.PENDING: frozenset({_S.LEASED, _S.EXPIRED, _S.CANCELLED}),
+        _S.LEASED: frozenset(
+            {_S.RUNNING, _S.PENDING, _S.DELAYED, _S.EXPIRED, _S.CANCELLED, _S.DEAD}
+        ),
+        _S.RUNNING: frozenset(
+            {_S.DONE, _S.FAILED, _S.PENDING, _S.DELAYED, _S.EXPIRED, _S.CANCELLED, _S.DEAD}
+        ),
+        _S.DELAYED: frozenset({_S.PENDING, _S.EXPIRED, _S.CANCELLED}),
+        _S.DONE: frozenset(),
+        _S.FAILED: frozenset(),
+        _S.EXPIRED: frozenset(),
+        _S.CANCELLED: frozenset(),
+        # A redrive starts a new series of attempts.
+        _S.DEAD: frozenset({_S.PENDING}),
+    }
+)
+
+TERMINAL: Final = frozenset({_S.DONE, _S.FAILED, _S.EXPIRED, _S.CANCELLED, _S.DEAD})
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task as its handler sees it; `data` is equal to what was enqueued."""
+
+    task_id: str
+    task_type: str
+    mac: str
+    created_at_ms: int
+    attempt: int
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A task is stored; `known` when an earlier call had stored it, and then `state` is current.
+
+    `pending` is what the device had waiting, this task included (0 for a known task).
+    """
+
+    task_id: str
+    mac: str
+    created_at_ms: int
+    pending: int
+    state: TaskState = TaskState.PENDING
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Admission said no and nothing was stored; an expected outcome, not an error.
+
+    `reason` is device_full, global_full or store_full; `pending` and `limit` are what was compared.
+    """
+
+    task_id: str
+    mac: str
+    reason: str
+    pending: int
+    limit: int
+    retry_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """The right to run one attempt of a task; `payload` is there only if it was asked for."""
+
+    task_id: str
+    attempt: int
+    task_type: str
+    mac: str
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim brought: leased tasks, tasks that had expired, and the next due time (or 0)."""
+
+    leased: tuple[Leased, ...]
+    expired: tuple[str, ...]
+    next_due_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An open two-step turn: the lock on a device, with the fencing token that proves it."""
+
+    mac: str
+    lane: str
+    token: str
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStatus:
+    """A renewed turn: until when, how large its batch may be, and whether another device starves."""
+
+    deadline_ms: int
+    batch: int
+    other_starved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """An ended turn: what the device has left in the lane, and whether another device starves."""
+
+    remaining: int
+    other_starved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A running task and its lease's deadline."""
+
+    task: Task
+    lease_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a failed or deferred attempt left its task: `due_ms` is 0 unless it waits."""
+
+    state: TaskState
+    due_ms: int
+    defers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep took back; `lost` are `task_id.attempt`, `workers` the ids of silent workers."""
+
+    lost: tuple[str, ...]
+    dead: tuple[str, ...]
+    backoffs: int
+    delays: int
+    turns: int
+    workers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A task's record as an operator reads it; times are 0 and texts empty until they happen.
+
+    `place` counts from the end served next, 0 first; -1 when the task is not queued.
+    """
+
+    task_id: str
+    state: TaskState
+    task_type: str
+    mac: str
+    lane: str
+    created_at_ms: int
+    expires_at_ms: int
+    attempt: int
+    failures: int
+    defers: int
+    place: int
+    payload: bytes
+    claimed_at_ms: int = 0
+    started_at_ms: int = 0
+    ended_at_ms: int = 0
+    due_at_ms: int = 0
+    worker: str = ""
+    cause: str = ""
+    error: str = ""
+    result: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLane:
+    """A device in one lane.
+
+    `rank` is its place in the service order, -1 when it is not in the schedule, and then
+    `held_by` says why: `nothing queued`, `paused`, `backoff` (until `until_ms`) or `turn`.
+    `tag` is its start tag under `fair`.
+    """
+
+    lane: str
+    queued: int
+    pending: int
+    oldest_ms: int
+    served_at_ms: int
+    rank: int
+    tag: int
+    held_by: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device: its load, its settings and its place, lane by lane.
+
+    `score` is the document's S(d, t), `waited_ms` its W(d, t), exact at `now_ms`.
+    """
+
+    mac: str
+    now_ms: int
+    pending: int
+    oldest_ms: int
+    waited_ms: int
+    score: float
+    weight: float
+    paused: bool
+    lanes: tuple[DeviceLane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane: `scheduled` devices can go now, `credits` tasks can be taken; `v` is virtual time."""
+
+    name: str
+    pending: int
+    scheduled: int
+    leased: int
+    slots: int
+    credits: int
+    backoffs: int
+    v: int
+    next_mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker's last report; loads are percent, None when they are not known."""
+
+    worker_id: str
+    lanes: tuple[str, ...]
+    slots: int
+    gpu: bool
+    active: int
+    reason: str
+    last_heartbeat_ms: int
+    age_ms: int
+    report: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The system's level at `timestamp` (RFC 3339, UTC)."""
+
+    total_pending: int
+    mac_count: int
+    active_workers: int
+    overloaded_macs: int
+    delayed: int
+    leased: int
+    dead_letters: int
+    drained_per_hour: int
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """The document's overload formula and what it compared."""
+
+    overloaded: bool
+    global_pending: int
+    overloaded_devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What is in the system now, and how everything that was ever accepted ended."""
+
+    pending: int
+    leased: int
+    delayed: int
+    dead_letters: int
+    counts: Mapping[str, int]
+
+    def lost(self) -> int:
+        """Return accepted tasks that are neither in the system nor ended: 0, or a bug."""
+        ended = sum(
+            self.counts.get(state, 0) for state in ("done", "failed", "expired", "cancelled")
+        )
+        dead = self.counts.get("dead", 0) - self.counts.get("redriven", 0)
+        return self.counts.get("accepted", 0) - ended - dead - self.pending - self.leased
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One entry of the event stream; `tasks` are ids, or `task_id.attempt` of a claim and a start."""
+
+    event_id: str
+    event: str
+    at_ms: int
+    mac: str
+    lane: str
+    tasks: tuple[str, ...]
+    detail: str

@@ -1,0 +1,282 @@
+"""Settings: one frozen value, validated once, from the environment or from keywords.
+
+The rule: two kinds, never mixed. *Shared* settings (policy, lanes, limits) are one truth for all
+processes: they live in the store's `config`, written by the first process or by `fairlane migrate`.
+A value that differs from its default is an opinion and must agree with the store
+(`CONFIG_MISMATCH` names both); a default is no opinion, the store decides. *Process* settings
+(URLs, folders) belong to one process. This is the only module that reads the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+from fairlane import formulas
+from fairlane.errors import InvalidSettings
+from fairlane.tasktype import DEFAULT_TASK_TYPES, SEED_TASK_TYPES, TaskType
+
+PREFIX: Final = "FAIRLANE_"
+_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "preset": ("default", "seed"),
+    "policy": ("fair", "aging"),
+    "order": ("fifo", "lifo"),
+    "admission": ("fair", "system"),
+    "on_no_capacity": ("hold", "defer"),
+    "backpressure_cpu": ("others", "total"),
+    "durability": ("warn", "strict"),
+}
+#: The requirement document, to the letter as far as atomic steps allow (design section 9).
+SEED: Final[Mapping[str, Any]] = {
+    "policy": "aging",
+    "order": "lifo",
+    "admission": "system",
+    "on_no_capacity": "defer",
+    "backpressure_cpu": "total",
+    "task_types": SEED_TASK_TYPES,
+    "resume_percent": 75,
+}
+
+
+def _shared(default: Any, about: str) -> Any:
+    return field(default=default, metadata={"about": about, "shared": True})
+
+
+def _process(default: Any, about: str, **more: Any) -> Any:
+    return field(default=default, metadata={"about": about, "shared": False}, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Every setting of fairlane. Times are milliseconds, sizes bytes, loads percent.
+
+    Raises InvalidSettings naming every violation at once.
+    """
+
+    store_url: str = _process("embedded://", "the store: embedded://[path], redis://, unix://, …",
+                              repr=False)
+    broker_url: str = _process("", "Celery's broker; empty: the store", repr=False)
+    namespace: str = _process("sensitive", "what every key begins with")
+    tag: str = _process("", "a {hash tag} before the namespace")
+    data_dir: Path = _process(Path(".fairlane"), "what embedded:// and the file store write to")
+    keywords_files: tuple[Path, ...] = _process((), "keyword lists of the text handler, with `:`")
+    durability: str = _process("warn", "a store that can lose data: warn, or strict = refuse")
+    socket_timeout_ms: int = _process(5_000, "give up on a store or broker that hangs")
+    backpressure_cpu: str = _process("others", "count only the load of others, or total")
+    pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
+    resume_percent: int = _process(65, "and offers again below this")
+    dispatch_every_ms: int = _process(15_000, "Beat: the safety net of the dispatcher")
+    watermark_every_ms: int = _process(15_000, "Beat: the watermark")
+    purge_every_ms: int = _process(300_000, "Beat: expired tasks")
+    sweep_every_ms: int = _process(5_000, "Beat: lost leases, ended backoffs, dead turns")
+    heartbeat_every_ms: int = _process(15_000, "a worker's report")
+
+    preset: str = _shared("default", "seed = the requirement document's formulas, limits and flow")
+    policy: str = _shared("fair", "who is next: start-time fair queueing, or the document's aging")
+    order: str = _shared("fifo", "in a device's queue: oldest first, or newest first")
+    admission: str = _shared("fair", "refuse the flooders first, or everybody (the document's)")
+    on_no_capacity: str = _shared("hold", "no worker for a task: it waits, or its device backs off")
+    task_types: tuple[TaskType, ...] = _shared(DEFAULT_TASK_TYPES, "task types, lanes and queues")
+    max_total_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "G_max: pending tasks in all")
+    max_per_mac_pending: int = _shared(formulas.MAX_PER_MAC_PENDING, "pending tasks of one device")
+    max_payload_bytes: int = _shared(256 * 1024, "a task's encoded data")
+    max_result_bytes: int = _shared(256 * 1024, "a task's encoded result")
+    task_ttl_ms: int = _shared(3_600_000, "a task older than this is expired")
+    result_ttl_ms: int = _shared(3_600_000, "how long an ended task stays readable")
+    aging_max_wait_ms: int = _shared(formulas.AGING_MAX_WAIT_MS, "W_max")
+    aging_weight: float = _shared(formulas.AGING_WEIGHT, "α")
+    starvation_after_ms: int = _shared(formulas.STARVATION_AFTER_MS, "T_starve")
+    batch_size: int = _shared(formulas.BATCH_SIZE, "B_norm")
+    min_batch_size: int = _shared(formulas.MIN_BATCH_SIZE, "B_min")
+    max_defers: int = _shared(formulas.MAX_DEFERS, "defers before a task is dead")
+    defer_backoff_base_ms: int = _shared(formulas.DEFER_BACKOFF_BASE_MS, "the first backoff")
+    defer_backoff_max_ms: int = _shared(formulas.DEFER_BACKOFF_MAX_MS, "the longest backoff")
+    max_attempts: int = _shared(3, "starts that may fail or be lost before a task is dead")
+    retry_backoff_base_ms: int = _shared(5_000, "the wait after the first failed attempt; doubles")
+    lease_ms: int = _shared(30_000, "a lease without a start or a heartbeat; a worker's TTL")
+    active_ttl_ms: int = _shared(900_000, "the longest two-step turn: the lock's EX")
+    turn_lease_ms: int = _shared(30_000, "a two-step turn without a renewal")
+    headroom: int = _shared(1, "tasks leased beyond the free slots, so that no slot runs dry")
+    dead_letter_cap: int = _shared(10_000, "dead letters kept; the oldest is dropped and counted")
+    abnormal_cap: int = _shared(5_000, "abnormal records kept; the oldest is dropped and counted")
+    abnormal_ttl_ms: int = _shared(20_000, "abnormal records end this long after the last one")
+    watermark_ttl_ms: int = _shared(20_000, "a watermark ends: its interval and 5 s")
+    events_maxlen: int = _shared(10_000, "events kept in the stream, about")
+
+    def __post_init__(self) -> None:
+        problems = [*_wrong_types(self), *_wrong_values(self)]
+        if problems:
+            raise InvalidSettings("; ".join(problems))
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read `FAIRLANE_<FIELD>` variables; a preset's values give way to those set beside it.
+
+        `FAIRLANE_TASK_TYPES` is a JSON array of objects with the fields of TaskType.
+        Raises InvalidSettings for an unknown variable or a value that does not parse.
+        """
+        given = os.environ if environ is None else environ
+        hints = get_type_hints(cls)
+        values: dict[str, Any] = {}
+        problems: list[str] = []
+        for name, text in given.items():
+            if not name.startswith(PREFIX):
+                continue
+            setting = name.removeprefix(PREFIX).lower()
+            if setting not in hints:
+                problems.append(f"{name}: no such setting; `fairlane settings` lists them")
+                continue
+            try:
+                values[setting] = _parse(hints[setting], text)
+            except (ValueError, TypeError) as error:
+                problems.append(f"{name}: {error}")
+        if problems:
+            raise InvalidSettings("; ".join(problems))
+        return cls.of(**values)
+
+    @classmethod
+    def of(cls, **values: Any) -> Settings:
+        """Return settings with a preset's values (`preset="seed"`) under the given ones."""
+        preset = SEED if values.get("preset") == "seed" else {}
+        return cls(**{**preset, **values})
+
+    def shared(self) -> dict[str, str]:
+        """Return the shared settings as the store keeps them, text by field name."""
+        return {item.name: _text(getattr(self, item.name)) for item in shared_fields()}
+
+    def opinions(self) -> dict[str, str]:
+        """Return the shared settings on which this process insists: those that are no default."""
+        return {
+            item.name: _text(getattr(self, item.name))
+            for item in shared_fields()
+            if getattr(self, item.name) != item.default
+        }
+
+    def adopt(self, stored: Mapping[str, str]) -> Settings:
+        """Return these settings with the store's shared values in place of one's own."""
+        hints = get_type_hints(Settings)
+        values = {
+            item.name: _parse(hints[item.name], stored[item.name])
+            for item in shared_fields()
+            if item.name in stored
+        }
+        return replace(self, **values)
+
+    @cached_property
+    def lanes(self) -> tuple[str, ...]:
+        """The lanes, in the order in which the task types name them first."""
+        return tuple(dict.fromkeys(kind.lane for kind in self.task_types))
+
+    @cached_property
+    def lane_by_type(self) -> Mapping[str, str]:
+        """The lane of every task type."""
+        return {kind.name: kind.lane for kind in self.task_types}
+
+    @property
+    def files_dir(self) -> Path:
+        """Where files that tasks name are stored."""
+        return self.data_dir / "files"
+
+    def task_type(self, name: str) -> TaskType | None:
+        """Return the task type of this name, or None."""
+        return next((kind for kind in self.task_types if kind.name == name), None)
+
+
+def shared_fields() -> list[Any]:
+    """Return the dataclass fields of the shared settings, in their order."""
+    return [item for item in fields(Settings) if item.metadata["shared"]]
+
+
+def _parse(hint: Any, text: str) -> Any:
+    if hint is int:
+        if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) is None:
+            message = f"{text!r} is no whole number"
+            raise ValueError(message)
+        return int(text)
+    if hint is float:
+        return float(text)
+    if hint is Path:
+        return Path(text)
+    if hint == tuple[Path, ...]:
+        return tuple(Path(part) for part in text.split(os.pathsep) if part)
+    if hint == tuple[TaskType, ...]:
+        return tuple(TaskType(**item) for item in json.loads(text))
+    return text
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return json.dumps([kind.as_dict() for kind in value], sort_keys=True)
+    return str(value)
+
+
+def _wrong_types(settings: Settings) -> list[str]:
+    return [
+        f"{item.name}: expected {type(item.default).__name__}, got {getattr(settings, item.name)!r}"
+        for item in fields(settings)
+        if item.default is not MISSING
+        and not isinstance(getattr(settings, item.name), _accepted(item.default))
+        or isinstance(getattr(settings, item.name), bool)
+    ]
+
+
+def _accepted(default: object) -> tuple[type, ...]:
+    return (int, float) if isinstance(default, float) else (type(default),) + (
+        (Path,) if isinstance(default, Path) else ()
+    )
+
+
+def _wrong_values(settings: Settings) -> list[str]:
+    problems = [
+        f"{name}: {getattr(settings, name)!r} is none of {', '.join(choices)}"
+        for name, choices in _CHOICES.items()
+        if getattr(settings, name) not in choices
+    ]
+    may_be_zero = {"headroom"}
+    for item in fields(settings):
+        value = getattr(settings, item.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if not (value > 0 or (item.name in may_be_zero and value == 0)) or value > 10**12:
+            problems.append(f"{item.name}: {value} is not between 1 and 10^12")
+    if not problems:
+        problems += _disagreements(settings)
+    return problems
+
+
+def _disagreements(settings: Settings) -> list[str]:
+    """Return what two settings cannot both be."""
+    rules = (
+        (settings.min_batch_size <= settings.batch_size, "min_batch_size is over batch_size"),
+        (
+            settings.defer_backoff_base_ms <= settings.defer_backoff_max_ms,
+            "defer_backoff_base_ms is over defer_backoff_max_ms",
+        ),
+        (
+            settings.starvation_after_ms <= settings.aging_max_wait_ms,
+            "starvation_after_ms is over aging_max_wait_ms: no device would ever count as starved",
+        ),
+        (
+            settings.heartbeat_every_ms < settings.lease_ms,
+            "heartbeat_every_ms must be under lease_ms: running tasks would be taken for lost",
+        ),
+        (settings.turn_lease_ms <= settings.active_ttl_ms, "turn_lease_ms is over active_ttl_ms"),
+        (settings.resume_percent <= settings.pause_percent, "resume_percent is over pause_percent"),
+        (settings.pause_percent <= 100, "pause_percent is over 100"),
+        (bool(settings.task_types), "task_types: at least one is needed"),
+        (
+            len({kind.name for kind in settings.task_types}) == len(settings.task_types),
+            "task_types: a name stands twice",
+        ),
+        (
+            "main" not in settings.lanes or settings.lanes == ("main",),
+            "task_types: the lane `main` carries the document's own keys, so it must be the only lane",
+        ),
+    )
+    return [problem for holds, problem in rules if not holds]

@@ -1,0 +1,63 @@
+"""Every verb: the protocol.
+
+The rule: one verb has one name and one sentence, in its class here, its Lua file, its test, its
+route and its command. A verb is a frozen value that names its script and its arguments and decodes
+the reply; it does no I/O, so both clients, the pipelines and the tests share it.
+"""
+
+from fairlane.verbs.abnormal import ReadAbnormal, ReportAbnormal
+from fairlane.verbs.accept import Enqueue, EnqueueMany
+from fairlane.verbs.dead import DeadLetters, Drop, Redrive
+from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
+from fairlane.verbs.levels import (
+    InspectLanes,
+    InspectTotals,
+    Overload,
+    ReadWatermark,
+    Watermark,
+)
+from fairlane.verbs.setup import Join, Migrate
+from fairlane.verbs.tasks import Cancel, Defer, Fail, Finish, InspectTask, Purge, Start, Sweep
+from fairlane.verbs.turns import Claim, ClaimDevice, Pop, Release, Renew
+from fairlane.verbs.verb import Verb, every_verb
+from fairlane.verbs.workers import Deregister, Heartbeat, InspectWorkers, Lead
+
+__all__ = [
+    "Cancel",
+    "Claim",
+    "ClaimDevice",
+    "Configure",
+    "DeadLetters",
+    "Defer",
+    "Deregister",
+    "Devices",
+    "Drop",
+    "Enqueue",
+    "EnqueueMany",
+    "Fail",
+    "Finish",
+    "Heartbeat",
+    "InspectDevice",
+    "InspectLanes",
+    "InspectTask",
+    "InspectTotals",
+    "InspectWorkers",
+    "Join",
+    "Lead",
+    "Migrate",
+    "Overload",
+    "Pop",
+    "Purge",
+    "ReadAbnormal",
+    "ReadWatermark",
+    "Reconcile",
+    "Redrive",
+    "Release",
+    "Renew",
+    "ReportAbnormal",
+    "Start",
+    "Sweep",
+    "Verb",
+    "Watermark",
+    "every_verb",
+]

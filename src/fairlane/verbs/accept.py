@@ -1,0 +1,125 @@
+"""The way in: tasks are stored, recognised or refused.
+
+The rule: everything is checked before anything is sent. A value of these classes is canonical (one
+spelling of the MAC, the id chosen, the data encoded), so sending it twice stores it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from fairlane.errors import InvalidData, PayloadTooLarge, TaskConflict, UnknownTaskType
+from fairlane.ids import checked_task_id, new_task_id
+from fairlane.mac import canonical
+from fairlane.model import Receipt, Refusal, TaskState
+from fairlane.payload import encode
+from fairlane.settings import Settings
+from fairlane.verbs.verb import Arg, Verb, text
+
+MAX_ITEMS: Final = 1_000
+#: No task outlives a week: deadlines stay in the range that every store keeps exactly.
+MAX_TTL_MS: Final = 7 * 24 * 3_600_000
+_MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
+
+
+class Enqueue(Verb[Receipt | Refusal]):
+    """Store a task and put it into its device's queue, or refuse it.
+
+    `mac` in any usual notation; `data` a JSON object of at most `max_payload_bytes`; `ttl_ms` how
+    long it may wait, the store's `task_ttl_ms` when None. Raises InvalidMac, InvalidData,
+    InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
+    """
+
+    __slots__ = ("mac", "payload", "task_id", "task_type", "ttl_ms")
+    REPEATABLE: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        mac: str,
+        task_type: str,
+        data: Mapping[str, Any],
+        *,
+        task_id: str | None = None,
+        ttl_ms: int | None = None,
+    ) -> None:
+        self.mac: Final = canonical(mac)
+        self.task_type: Final = task_type
+        self.task_id: Final = new_task_id() if task_id is None else checked_task_id(task_id)
+        self.payload: Final = encode("data", data, _MAX_INPUT_BYTES)
+        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ttl_ms(ttl_ms)
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, mac, type, lane, payload, TTL."""
+        lane = settings.lane_by_type.get(self.task_type)
+        if lane is None:
+            known = ", ".join(settings.lane_by_type)
+            raise UnknownTaskType(
+                f"task_type: {ascii(self.task_type)[:80]} has no lane; known are {known}"
+            )
+        if len(self.payload) > settings.max_payload_bytes:
+            raise PayloadTooLarge(
+                f"data: {len(self.payload)} bytes, the limit is {settings.max_payload_bytes}; "
+                "send large things by reference"
+            )
+        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms)
+
+    def decode(self, reply: Any) -> Receipt | Refusal:
+        """Return the receipt or the refusal."""
+        if reply[0] == b"refused":
+            return Refusal(self.task_id, self.mac, text(reply[1]), *map(int, reply[2:5]))
+        return Receipt(
+            self.task_id,
+            self.mac,
+            created_at_ms=int(reply[1]),
+            pending=int(reply[2]),
+            state=TaskState(text(reply[3])),
+            known=reply[0] == b"known",
+        )
+
+
+@dataclass(frozen=True)
+class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
+    """Store many tasks in one step, with a verdict for each.
+
+    Verdicts stand in the order of `items`, at most 1,000 of them. A bad item raises what Enqueue
+    raises, before anything is sent; only a task id that another task has taken is a verdict.
+    """
+
+    items: Sequence[Enqueue]
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> list[Arg]:
+        """Return the arguments of every item, one after the other."""
+        if not 0 < len(self.items) <= MAX_ITEMS:
+            raise InvalidData(f"items: {len(self.items)} tasks; send 1 to {MAX_ITEMS} at a time")
+        args: list[Arg] = []
+        for item in self.items:
+            args += item.args(settings)
+        return args
+
+    def decode(self, reply: Any) -> list[Receipt | Refusal | TaskConflict]:
+        """Return a verdict per item."""
+        now = int(reply[0])
+        return [
+            Receipt(item.task_id, item.mac, now, verdict)
+            if isinstance(verdict, int)
+            else _verdict(item, verdict)
+            for item, verdict in zip(self.items, reply[1:], strict=True)
+        ]
+
+
+def _verdict(item: Enqueue, verdict: Sequence[Any]) -> Receipt | Refusal | TaskConflict:
+    if verdict[0] == b"known":
+        state = TaskState(text(verdict[2]))
+        return Receipt(item.task_id, item.mac, int(verdict[1]), 0, state, known=True)
+    if verdict[0] == b"conflict":
+        return TaskConflict(f"task_id: {item.task_id} is taken by another task; choose a new one")
+    return Refusal(item.task_id, item.mac, text(verdict[1]), *map(int, verdict[2:5]))
+
+
+def _checked_ttl_ms(ttl_ms: int) -> int:
+    if type(ttl_ms) is not int or not 0 < ttl_ms <= MAX_TTL_MS:
+        raise InvalidData(f"ttl_ms: {ttl_ms!r}; send 1 to {MAX_TTL_MS} milliseconds (a week)")
+    return ttl_ms

@@ -1,0 +1,60 @@
+"""One configuration for all processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from fairlane.settings import Settings
+from fairlane.verbs.verb import Arg, Verb, pairs, texts
+
+
+@dataclass(frozen=True)
+class Join(Verb[Mapping[str, str]]):
+    """Agree on the configuration: the first process writes it, later ones adopt it or are refused.
+
+    Settings that differ from their defaults are what this process insists on. Raises
+    ConfigMismatch naming both values.
+    """
+
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> list[Arg]:
+        """Return how many settings are insisted on, these, and the whole configuration."""
+        opinions = settings.opinions()
+        args: list[Arg] = [len(opinions)]
+        for pair in (*opinions.items(), *_stored(settings).items()):
+            args += pair
+        return args
+
+    def decode(self, reply: Any) -> Mapping[str, str]:
+        """Return the stored configuration."""
+        return {name: value.decode() for name, value in pairs(reply)}
+
+
+@dataclass(frozen=True)
+class Migrate(Verb[tuple[str, ...]]):
+    """Change the stored configuration; after a change of policy or lanes, reconcile every device.
+
+    Writes the settings of the client that runs it; `Client.migrate` also reconciles. Returns the
+    changed fields. Raises LaneInUse.
+    """
+
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> list[Arg]:
+        """Return the whole configuration."""
+        args: list[Arg] = []
+        for pair in _stored(settings).items():
+            args += pair
+        return args
+
+    def decode(self, reply: Any) -> tuple[str, ...]:
+        """Return the changed fields."""
+        return texts(reply)
+
+
+def _stored(settings: Settings) -> dict[str, str]:
+    # The scripts read the lanes; they never parse the task types.
+    return {**settings.shared(), "lanes": ",".join(settings.lanes)}

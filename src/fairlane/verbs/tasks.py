@@ -1,0 +1,254 @@
+"""One task's life: started, ended, put off, given up, read; and the keepers of all of them.
+
+The rule: `(task_id, attempt)` is the fence. An attempt that is not the current one changes nothing,
+and what a verb answers the second time is what the first time did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from fairlane.errors import InvalidData
+from fairlane.ids import checked_task_id
+from fairlane.model import Outcome, Started, Swept, Task, TaskRecord, TaskState
+from fairlane.payload import decode, encode
+from fairlane.settings import Settings
+from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
+
+MAX_ERROR_CHARS: Final = 16_384
+MAX_BATCH: Final = 1_000
+
+
+@dataclass(frozen=True)
+class Start(Verb[Started]):
+    """Begin to run a leased task; only its current attempt may, once.
+
+    `run_id` is this run's own nonce, so a re-send is told from a second delivery.
+    Raises TaskNotFound, TaskEnded, StaleAttempt.
+    """
+
+    task_id: str
+    attempt: int
+    worker: str
+    run_id: str
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, attempt, worker, run."""
+        return (checked_task_id(self.task_id), int(self.attempt), self.worker, self.run_id)
+
+    def decode(self, reply: Any) -> Started:
+        """Return the task with its data."""
+        kind, mac, created_at, payload, deadline = reply
+        data = decode(payload)
+        task = Task(self.task_id, text(kind), text(mac), int(created_at), int(self.attempt), data)
+        return Started(task, int(deadline))
+
+
+@dataclass(frozen=True)
+class Finish(Verb[bool]):
+    """End a running task as done, with its result.
+
+    False when this attempt had ended it already. Raises InvalidData, PayloadTooLarge,
+    TaskNotFound, TaskEnded, StaleAttempt.
+    """
+
+    task_id: str
+    attempt: int
+    result: Mapping[str, Any] | None = None
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, attempt, encoded result."""
+        result = self.result
+        encoded = b"" if result is None else encode("result", result, settings.max_result_bytes)
+        return (checked_task_id(self.task_id), int(self.attempt), encoded)
+
+    def decode(self, reply: Any) -> bool:
+        """Return whether this call ended it."""
+        return bool(int(reply))
+
+
+@dataclass(frozen=True)
+class Fail(Verb[Outcome]):
+    """Record that a running task's attempt failed: it is retried, failed or dead.
+
+    `final` ends it as failed, with no other attempt. `error` is cut to 16,384 characters, its end
+    kept. Raises TaskNotFound, TaskEnded, StaleAttempt.
+    """
+
+    task_id: str
+    attempt: int
+    cause: str
+    error: str = ""
+    final: bool = False
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, attempt, cause, error, 1 if final."""
+        error = _storable(self.error)
+        return (checked_task_id(self.task_id), int(self.attempt), self.cause, error, int(self.final))
+
+    def decode(self, reply: Any) -> Outcome:
+        """Return where the task is now."""
+        return Outcome(TaskState(text(reply[0])), int(reply[1]))
+
+
+@dataclass(frozen=True)
+class Defer(Verb[Outcome]):
+    """Put a leased or running task back to wait, with backoff; past max_defers it is dead.
+
+    `scope` is `task` (its device's others go on) or `device` (the whole device backs off, spec
+    3.4). Raises InvalidData, TaskNotFound, TaskEnded, StaleAttempt.
+    """
+
+    task_id: str
+    attempt: int
+    reason: str = ""
+    scope: Literal["task", "device"] = "task"
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, attempt, reason, scope."""
+        if self.scope not in ("task", "device"):
+            raise InvalidData(f"scope: {self.scope!r}; write task or device")
+        reason = _storable(self.reason)
+        return (checked_task_id(self.task_id), int(self.attempt), reason, self.scope)
+
+    def decode(self, reply: Any) -> Outcome:
+        """Return where the task is now, and how often it was deferred."""
+        return Outcome(TaskState(text(reply[0])), int(reply[1]), int(reply[2]))
+
+
+@dataclass(frozen=True)
+class Cancel(Verb[bool]):
+    """Cancel a task that has not ended; one that runs only with `force`.
+
+    False when it was cancelled already. A forced cancel lets the run go on, but its result is
+    refused. Raises TaskNotFound, TaskRunning, TaskEnded.
+    """
+
+    task_id: str
+    force: bool = False
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, 1 to force."""
+        return (checked_task_id(self.task_id), int(self.force))
+
+    def decode(self, reply: Any) -> bool:
+        """Return whether this call cancelled it."""
+        return bool(int(reply))
+
+
+@dataclass(frozen=True)
+class Purge(Verb[tuple[str, ...]]):
+    """End up to `limit` pending or delayed tasks that are past their TTL.
+
+    As many as `limit` when there may be more. Raises InvalidData for a limit outside 1 to 1,000.
+    """
+
+    limit: int = 200
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the limit."""
+        return (checked_limit(self.limit),)
+
+    def decode(self, reply: Any) -> tuple[str, ...]:
+        """Return the expired ids."""
+        return texts(reply)
+
+
+@dataclass(frozen=True)
+class Sweep(Verb[Swept]):
+    """Take back what ended on its own: lost leases, ended backoffs and delays, dead turns and workers.
+
+    At most `limit` of each kind and lane. Raises InvalidData for a limit outside 1 to 1,000.
+    """
+
+    limit: int = 100
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the limit."""
+        return (checked_limit(self.limit),)
+
+    def decode(self, reply: Any) -> Swept:
+        """Return what was taken back."""
+        lost, dead, backoffs, delays, turns, workers = reply
+        counts = (int(backoffs), int(delays), int(turns))
+        return Swept(texts(lost), texts(dead), *counts, texts(workers))
+
+
+@dataclass(frozen=True)
+class InspectTask(Verb[TaskRecord]):
+    """Read a task: its state, times, attempts, result or cause, and its place in the queue.
+
+    O(place) for a queued task. Raises TaskNotFound, InvalidTaskId.
+    """
+
+    task_id: str
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the id."""
+        return (checked_task_id(self.task_id),)
+
+    def decode(self, reply: Any) -> TaskRecord:
+        """Return the record."""
+        return record_of(self.task_id, dict(pairs(reply[2])), place=int(reply[1]))
+
+
+def record_of(task_id: str, fields: Mapping[str, bytes], *, place: int = -1) -> TaskRecord:
+    """Return a stored record as a value."""
+
+    def number(name: str) -> int:
+        return int(fields.get(name) or 0)
+
+    def words(name: str) -> str:
+        return fields.get(name, b"").decode(errors="replace")
+
+    return TaskRecord(
+        task_id=task_id,
+        state=TaskState(words("state")),
+        task_type=words("task_type"),
+        mac=words("mac"),
+        lane=words("lane"),
+        created_at_ms=number("created_at"),
+        expires_at_ms=number("expires_at"),
+        attempt=number("attempt"),
+        failures=number("failures"),
+        defers=number("defers"),
+        place=place,
+        payload=fields.get("payload", b""),
+        claimed_at_ms=number("claimed_at"),
+        started_at_ms=number("started_at"),
+        ended_at_ms=number("ended_at"),
+        due_at_ms=number("due_at"),
+        worker=words("worker"),
+        cause=words("cause"),
+        error=words("error"),
+        result=fields.get("result", b""),
+    )
+
+
+def checked_limit(limit: int, most: int = MAX_BATCH) -> int:
+    """Return a limit. Raises InvalidData unless it is 1 to `most`: every loop is bounded."""
+    if type(limit) is not int or not 0 < limit <= most:
+        raise InvalidData(f"limit: {limit!r}; ask for 1 to {most}")
+    return limit
+
+
+def checked_offset(offset: int) -> int:
+    """Return an offset. Raises InvalidData below 0."""
+    if type(offset) is not int or not 0 <= offset <= 10**9:
+        raise InvalidData(f"offset: {offset!r}; start at 0")
+    return offset
+
+
+def _storable(error: str) -> str:
+    """Return an error's text that UTF-8 can carry, its end kept: a traceback ends with the cause."""
+    return error[-MAX_ERROR_CHARS:].encode(errors="replace").decode()

@@ -50,7 +50,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "maxmemory-policy": "noeviction",
     "proc-title-template": "fairlane-store {listen-addr}",
 }
-_SILENT_S: Final = 10.0  # how long a server may give no answer; one that loads its data does answer
+_SILENT_S: Final = 10.0
 _POLL_S: Final = 0.02
 _PING_S: Final = 1.0
 _SOCKET_PATH_MAX: Final = 103  # macOS; Linux takes 107
@@ -130,21 +130,13 @@ class Embedded:
         """
         patience = _Patience()
         while not patience.is_over:
-            with self._lock() as lock:
-                if lock is not None:
-                    self._launch(lock)
-            if lock is not None:
+            if self._launch_if_none_lives():
                 return self._await_launched()
             self._socket = self._recorded_socket()
-            if self._socket is not None:
-                match _ping(self._socket):
-                    case _Answer.READY:
-                        return self
-                    case _Answer.LOADING:
-                        patience.renew()
-                    case _Answer.NONE:
-                        pass
-            time.sleep(_POLL_S)
+            answer = _ping(self._socket)
+            if answer is _Answer.READY:
+                return self
+            patience.wait(answer)
         raise StoreUnavailable(
             f"embedded store {self.folder}: its server (pid {self._pid()}) lives, but gave no "
             f"answer for {_SILENT_S:.0f} s; see {self._log}, and kill it if it hangs: "
@@ -157,10 +149,11 @@ class Embedded:
         if owned is None:
             return
         owned.wait(watchdog.GRACE_S + _SILENT_S)
-        # Not without the lock: the socket may be that of a server which another process started.
-        with self._lock() as lock:
-            if lock is not None:
-                self._tidy()
+        if self.socket.parent != self.folder:
+            # Not without the lock: by now it may be the socket of another process's server.
+            with self._lock() as lock:
+                if lock is not None:
+                    self._remove_socket()
         self._socket = None
 
     def __enter__(self) -> Self:
@@ -172,14 +165,7 @@ class Embedded:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[int | None]:
         """Lock the folder, if no server of it lives; the descriptor hands the lock on."""
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"embedded store {self.folder}: cannot use the folder ({error.strerror}); "
-                f"name another one: {SCHEME}/path/to/folder"
-            ) from error
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,12 +176,25 @@ class Embedded:
         finally:
             os.close(lock)
 
+    def _launch_if_none_lives(self) -> bool:
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._lock() as lock:
+                if lock is not None:
+                    self._launch(lock)
+                return lock is not None
+        except OSError as error:
+            raise StoreUnavailable(
+                f"embedded store {self.folder}: cannot use the folder ({error.strerror}); "
+                f"name another one: {SCHEME}/path/to/folder"
+            ) from error
+
     def _launch(self, lock: int) -> None:
         program = server_program()
         before = self._let_go()
         if before is not None:
             before.wait()  # its server died, else there were no lock to be had
-            self._tidy()
+            self._remove_socket()
         self._socket = self._place_socket()
         command = [str(program), "--dir", str(self.folder), "--unixsocket", str(self._socket)]
         command += ["--logfile", str(self._log), "--pidfile", str(self.folder / "valkey.pid")]
@@ -221,14 +220,10 @@ class Embedded:
         assert self._watchdog is not None
         patience = _Patience()
         while not patience.is_over and self._watchdog.poll() is None:
-            match _ping(self.socket):
-                case _Answer.READY:
-                    return self
-                case _Answer.LOADING:
-                    patience.renew()
-                case _Answer.NONE:
-                    pass
-            time.sleep(_POLL_S)
+            answer = _ping(self._socket)
+            if answer is _Answer.READY:
+                return self
+            patience.wait(answer)
         what = "did not answer" if self._watchdog.poll() is None else "ended at its start"
         self.stop()
         raise StoreUnavailable(
@@ -264,12 +259,11 @@ class Embedded:
         except FileNotFoundError:
             return None
 
-    def _tidy(self) -> None:
-        """Remove the folder that was made for a socket alone."""
-        if self._socket is not None and self._socket.parent != self.folder:
+    def _remove_socket(self) -> None:
+        if self.socket.parent != self.folder:
             with contextlib.suppress(OSError):
-                self._socket.unlink(missing_ok=True)
-                self._socket.parent.rmdir()
+                self.socket.unlink(missing_ok=True)
+                self.socket.parent.rmdir()
 
     def _pid(self) -> str:
         try:
@@ -291,20 +285,28 @@ class _Answer(Enum):
 
 
 class _Patience:
-    """How much longer a silent server is waited for."""
+    """How long a server that gives no answer is still waited for."""
 
     def __init__(self) -> None:
-        self.renew()
-
-    def renew(self) -> None:
-        self._ends = time.monotonic() + _SILENT_S
+        self._renew()
 
     @property
     def is_over(self) -> bool:
         return time.monotonic() > self._ends
 
+    def wait(self, answer: _Answer) -> None:
+        """Wait a moment before the next question."""
+        if answer is _Answer.LOADING:  # it works, however long it takes
+            self._renew()
+        time.sleep(_POLL_S)
 
-def _ping(path: Path) -> _Answer:
+    def _renew(self) -> None:
+        self._ends = time.monotonic() + _SILENT_S
+
+
+def _ping(path: Path | None) -> _Answer:
+    if path is None:
+        return _Answer.NONE
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_PING_S)

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,11 @@ def get(store: Embedded, key: str) -> str | None:
 def pid_of(store: Embedded) -> int:
     with redis.Redis.from_url(store.url) as client:
         return int(client.info("server")["process_id"])
+
+
+def watchdog_of(server: int) -> int:
+    parent: int = psutil.Process(server).ppid()
+    return parent
 
 
 @contextlib.contextmanager
@@ -176,6 +182,7 @@ def test_ctrl_c_reaches_the_owner_first_so_it_can_drain(folder: Path) -> None:
         assert line_of(owner) == "owner"
         assert line_of(owner) == "ready"
         server = pid_of(Embedded(folder).start())
+        assert os.getpgid(owner.pid) not in {os.getpgid(server), os.getpgid(watchdog_of(server))}
         os.killpg(owner.pid, signal.SIGINT)
         assert owner.wait(10) == 0
     assert not is_alive(server)
@@ -215,17 +222,47 @@ def test_leftovers_of_the_dead_do_not_block_a_start(folder: Path) -> None:
 
 
 def test_a_hung_server_is_not_doubled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "_SILENT_S", 0.2)
+    monkeypatch.setattr(embedded, "_PING_S", 0.1)
     with Embedded(folder) as store:
         server = pid_of(store)
-        monkeypatch.setattr(embedded, "_SILENT_S", 0.2)
-        monkeypatch.setattr(embedded, "_PING_S", 0.1)
         os.kill(server, signal.SIGSTOP)
+        # Even if nobody watches over it any more.
+        os.kill(watchdog_of(server), signal.SIGKILL)
+        eventually(lambda: not store.is_owner)
         try:
             with pytest.raises(StoreUnavailable, match=rf"pid {server}\) lives, but gave no"):
                 Embedded(folder).start()
         finally:
             os.kill(server, signal.SIGCONT)
-        monkeypatch.undo()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_the_server_is_gone_after_its_watchdog_was_killed(
+    folder: Path, how: signal.Signals
+) -> None:
+    with Embedded(folder) as store:
+        put(store, "task", "kept")
+        server = pid_of(store)
+        os.kill(watchdog_of(server), how)
+        eventually(lambda: not is_alive(server))
+        store.start()
+        assert get(store, "task") == "kept"
+
+
+def test_a_server_that_loads_its_data_may_take_longer(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = 12 * 1024  # it answers each 1,024 commands that it reads back
+    with Embedded(folder) as store, redis.Redis.from_url(store.url) as client:
+        client.eval("for n = 1, ARGV[1] do redis.call('SET', 'key' .. n, n) end", 0, keys)
+    monkeypatch.setattr(embedded, "_SILENT_S", 1.0)
+    slow = {"key-load-delay": "100"}
+    before = time.monotonic()
+    with Embedded(folder, extra=slow) as store, redis.Redis.from_url(store.url) as client:
+        assert time.monotonic() - before > 1.0
+        assert client.dbsize() == keys
 
 
 def test_celery_has_a_url_of_its_own(tmp_path: Path) -> None:

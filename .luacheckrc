@@ -1,28 +1,48 @@
--- How luacheck reads the scripts: each file runs behind _prelude.lua, as one chunk.
+-- How luacheck reads the scripts: a verb's file runs as one chunk behind the key names of keys.py,
+-- the prelude and the shared functions (the files that begin with `_`).
 --
--- The rule: what the prelude gives to the other files is read from the prelude itself, so there is
--- no list here that could drift. A global that nobody defined is an error.
+-- The rule: what these give to the other files is read from them, so there is no list here that
+-- could drift. A global that nobody defined is an error.
 
-local folder = "src/fairlane/lua/"
+local lua = "src/fairlane/lua/"
 
--- The names of the prelude's top-level locals; a local that is indented is the prelude's own.
+local function text_of(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+-- The first string of each row of the keys' table: the only strings there in capitals.
+local function key_names()
+  local names = {}
+  for name in text_of("src/fairlane/keys.py"):gmatch('"(%u[%u_]+)"') do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+-- The prelude, and the files that scripts.py lists as shared.
+local function shared_files()
+  local names = { "_prelude" }
+  local list = text_of("src/fairlane/scripts.py"):match("SHARED[^\n]*= (%b())")
+  for name in list:gmatch('"([%w_]+)"') do
+    names[#names + 1] = name
+  end
+  return names
+end
+
+-- The top-level locals of the shared files; a local that is indented is its file's own.
 local function shared_names()
   local names = {}
-  local prelude = io.open(folder .. "_prelude.lua")
-  if not prelude then
-    return names
-  end
-  for line in prelude:lines() do
-    local name = line:match("^local%s+function%s+([%a_][%w_]*)")
-    if name then
-      names[#names + 1] = name
-    else
-      for each in (line:match("^local%s+([%a_][%w_%s,]*)") or ""):gmatch("[%a_][%w_]*") do
-        names[#names + 1] = each
+  for _, file in ipairs(shared_files()) do
+    for line in text_of(lua .. file .. ".lua"):gmatch("[^\n]+") do
+      local list = line:match("^local function ([%w_]+)") or line:match("^local ([%w_, ]+)")
+      for name in (list or ""):gmatch("[%a_][%w_]*") do
+        names[#names + 1] = name
       end
     end
   end
-  prelude:close()
   return names
 end
 
@@ -30,11 +50,12 @@ std = "lua51"
 max_line_length = 100
 read_globals = { "redis", "server", "KEYS", "ARGV", "cjson", "cmsgpack", "struct", "bit" }
 
-local shared = shared_names()
-local unused_in_prelude = {}
-for index, name in ipairs(shared) do
-  unused_in_prelude[index] = "211/" .. name
+local given, unused = key_names(), {}
+for _, name in ipairs(shared_names()) do
+  given[#given + 1] = name
+  unused[#unused + 1] = "2[1-4]1/" .. name
 end
 
-files[folder .. "*.lua"] = { read_globals = shared }
-files[folder .. "_prelude.lua"] = { ignore = unused_in_prelude }
+files[lua .. "*.lua"] = { read_globals = given }
+-- What a shared file defines is for the others to use.
+files[lua .. "_*.lua"] = { ignore = unused }

@@ -28,7 +28,8 @@ find_python() {
 }
 
 is_fresh() {
-    [ "$ready" -nt pyproject.toml ] && [ "$ready" -nt requirements.lock ] && [ "$ready" -nt "$0" ]
+    [ "$ready" -nt pyproject.toml ] && [ "$ready" -nt requirements.lock ] &&
+        [ "$ready" -nt tools/setup-venv.sh ]
 }
 
 # A link is made in one step or not at all, and carries the holder's process id.

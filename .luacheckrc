@@ -48,7 +48,7 @@ end
 
 std = "lua51"
 max_line_length = 100
-read_globals = { "redis", "server", "KEYS", "ARGV", "cjson", "cmsgpack", "struct", "bit" }
+read_globals = { "redis", "server", "KEYS", "ARGV", "C", "DIGEST", "cjson", "cmsgpack", "struct", "bit" }
 
 local given, unused = key_names(), {}
 for _, name in ipairs(shared_names()) do

@@ -13,9 +13,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fairlane.errors import (
+    ConfigChanged,
     CorruptReply,
     FairlaneError,
-    NotSetUp,
     StoreNotDurable,
     StoreUnavailable,
     StoreUnsupported,
@@ -37,7 +37,7 @@ _OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
 _WHERE: Final = re.compile(r" script: .*on @user_script.*$")
 
 
-class NoScript(Exception):  # noqa: N818 - the server's word, and never seen by a caller
+class NoScript(Exception):
     """The server does not know the script's digest."""
 
 
@@ -50,16 +50,22 @@ class Session:
         self.is_open = False
         self._wanted = settings
         self._clock = clock or (lambda: 0)
+        self._declared = self.keys.config
+        self._scripts: dict[str, Script] = {}
 
-    def call(self, verb: Verb[R]) -> Talk[R]:
-        """Run a verb: agree on the settings first, load its script when needed, decode the reply."""
+    def call(self, verb: Verb[R], failed: Exception | None = None) -> Talk[R]:
+        """Run a verb: agree on the settings first, load its script when needed, decode the reply.
+
+        `failed` is what became of a first try that the client made on its own: most calls need no
+        conversation.
+        """
         if not self.is_open:
             yield from self.open()
         try:
-            reply = yield from self._evaluate(verb)
-        except NotSetUp:
-            # The store was emptied under us; its configuration is written anew.
-            log.warning("the store has lost its configuration; setting it up again")
+            reply = yield from self._evaluate(verb, failed)
+        except ConfigChanged:
+            # Somebody migrated the store, or it came back empty: agree anew, with new scripts.
+            log.warning("store: its settings have changed or are gone; joining it anew")
             yield from self.open()
             reply = yield from self._evaluate(verb)
         return self.decode(verb, reply)
@@ -67,9 +73,10 @@ class Session:
     def open(self) -> Talk[None]:
         """Check the store, and agree with it on the shared settings."""
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
-        _check(info, self._wanted)
+        _check(info if isinstance(info, dict) else _info(info), self._wanted)
         stored = yield from self._evaluate(Join())
         self.settings = self._wanted.adopt(Join().decode(stored))
+        self._scripts.clear()
         self.is_open = True
 
     def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:
@@ -82,13 +89,12 @@ class Session:
 
     def command(self, verb: Verb[Any], *, whole: bool = False) -> Command:
         """Return the command of a verb: by digest, or with the whole script."""
-        script = self.script(verb)
-        head: Command = ("EVAL", script.source) if whole else ("EVALSHA", script.sha)
-        return (*head, 1, self.keys.config, self._clock(), *verb.args(self.settings))
-
-    def script(self, verb: Verb[Any]) -> Script:
-        """Return a verb's script in this client's namespace."""
-        return load(verb.SCRIPT, self.keys)
+        script = self._scripts.get(verb.SCRIPT)
+        if script is None:
+            settings = None if isinstance(verb, Join | Migrate) else self.settings
+            script = self._scripts[verb.SCRIPT] = load(verb.SCRIPT, self.keys, settings)
+        head = ("EVAL", script.source) if whole else ("EVALSHA", script.sha)
+        return (*head, 1, self._declared, self._clock(), *verb.args(self.settings))
 
     def decode(self, verb: Verb[R], reply: Any) -> R:
         """Return a reply's value. Raises CorruptReply for what the verb cannot read."""
@@ -97,19 +103,21 @@ class Session:
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise CorruptReply(f"{verb.SCRIPT}: {error} in the reply {reply!r:.200}") from error
 
-    def _evaluate(self, verb: Verb[Any]) -> Talk[Any]:
+    def _evaluate(self, verb: Verb[Any], failed: Exception | None = None) -> Talk[Any]:
         command = self.command(verb)
         lost_once = False
         while True:
             try:
+                if failed is not None:
+                    raise failed
                 return (yield command)
             except NoScript:
-                command = self.command(verb, whole=True)
+                command, failed = self.command(verb, whole=True), None
             except StoreUnavailable:
                 # The reply may be lost after the script ran: only a repeatable verb goes again.
                 if lost_once or not verb.REPEATABLE:
                     raise
-                lost_once = True
+                lost_once, failed = True, None
 
 
 def error_of(message: str) -> FairlaneError | None:
@@ -121,17 +129,24 @@ def error_of(message: str) -> FairlaneError | None:
 
 def event_of(event_id: bytes, fields: Sequence[bytes] | Mapping[bytes, bytes]) -> Event:
     """Return an entry of the event stream."""
-    flat = [part for pair in fields.items() for part in pair] if isinstance(fields, dict) else fields
+    flat = (
+        [part for pair in fields.items() for part in pair] if isinstance(fields, dict) else fields
+    )
     named = {name: value.decode(errors="replace") for name, value in pairs(list(flat))}
     return Event(
         event_id=text(event_id),
         event=named.get("event", ""),
-        at_ms=int(named.get("at", 0)),
+        at_ms=int(event_id.split(b"-")[0]),
         mac=named.get("mac", ""),
         lane=named.get("lane", ""),
         tasks=tuple(named.get("tasks", "").split()),
         detail=named.get("detail", ""),
     )
+
+
+def _info(reply: bytes | str) -> Mapping[str, str]:
+    lines = (line.partition(":") for line in text(reply).splitlines())
+    return {name: value for name, colon, value in lines if colon}
 
 
 def _check(info: Mapping[str, Any], settings: Settings) -> None:

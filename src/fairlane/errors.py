@@ -33,7 +33,7 @@ that Lua can answer and the classes below together.
     │   ├── StoreFull                STORE_FULL
     │   ├── StoreNotDurable          STORE_NOT_DURABLE
     │   ├── StoreUnsupported         STORE_UNSUPPORTED
-    │   ├── NotSetUp                 NOT_SET_UP         the store has no configuration yet
+    │   ├── ConfigChanged            CONFIG_CHANGED     the client joins anew and repeats the call
     │   └── CorruptReply             CORRUPT_REPLY
     └── ClockRefused                 CLOCK_REFUSED      a virtual clock on a real store
 
@@ -141,7 +141,7 @@ class LaneInUse(Conflict, code="LANE_IN_USE"):
 
 
 class ConfigMismatch(Conflict, code="CONFIG_MISMATCH"):
-    """This process wants another configuration than the store has; `fairlane migrate` changes it."""
+    """This process insists on a setting that the store has otherwise; see `fairlane migrate`."""
 
 
 class Refused(FairlaneError, code="REFUSED"):
@@ -179,8 +179,8 @@ class StoreUnsupported(StoreError, code="STORE_UNSUPPORTED"):
     """The store is a cluster, or older than Redis 7.0 and Valkey 7.2."""
 
 
-class NotSetUp(StoreError, code="NOT_SET_UP"):
-    """The store lost its configuration; the client sets it up again and repeats the call."""
+class ConfigChanged(StoreError, code="CONFIG_CHANGED"):
+    """The store's settings are not those that this client joined; it joins anew and repeats."""
 
 
 class CorruptReply(StoreError, code="CORRUPT_REPLY"):
@@ -191,9 +191,9 @@ class ClockRefused(FairlaneError, code="CLOCK_REFUSED"):
     """A caller sent a clock of its own to a store without the virtual-clock mark."""
 
 
-class Defer(Exception):  # noqa: N818 - an outcome that a handler asks for, not an error
+class Defer(Exception):
     """Raise in a handler: not now. The task waits with backoff; past `max_defers` it is dead."""
 
 
-class Fail(Exception):  # noqa: N818 - an outcome that a handler asks for, not an error
+class Fail(Exception):
     """Raise in a handler: never. The task ends as `failed`, without another attempt."""

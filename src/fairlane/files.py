@@ -49,7 +49,8 @@ class FileStore:
         """Return a file's bytes. Raises FileNotKnown for a name that is no SHA-256, or unknown."""
         if not isinstance(name, str) or _NAME.fullmatch(name) is None:
             raise FileNotKnown(
-                f"file: {ascii(name)[:_SHOWN]} is no file name; send the 64 hex digits that storing answered"
+                f"file: {ascii(name)[:_SHOWN]} is no file name; "
+                "send the 64 hex digits that storing it answered"
             )
         try:
             return self._place(name).read_bytes()

@@ -61,7 +61,7 @@ def backoff_ms(
         message = f"the first defer is number 1, got {defers}"
         raise ValueError(message)
     # Past 2^31 the cap has long been reached; the bound keeps a hostile n from building a bignum.
-    return min(base_ms * 2 ** min(defers - 1, 31), max_ms)
+    return min(base_ms << min(defers - 1, 31), max_ms)
 
 
 def overloaded(

@@ -26,8 +26,8 @@ _registered: dict[str, Handler] = {}
 def handler(task_type: str) -> Callable[[H], H]:
     """Register the decorated `f(task) -> result` for a task type.
 
-    The result is a JSON object or None. Raise `fairlane.Defer` to wait with backoff, `fairlane.Fail`
-    to end without a retry; any other exception is retried up to `max_attempts`.
+    The result is a JSON object or None. Raise `fairlane.Defer` to wait with backoff,
+    `fairlane.Fail` to end without a retry; any other exception is retried up to `max_attempts`.
 
     Raises InvalidHandler if another function of this process already serves the type.
     """
@@ -38,7 +38,8 @@ def handler(task_type: str) -> Callable[[H], H]:
         known = _registered.get(task_type)
         if known is not None and not _same(known, function):
             raise InvalidHandler(
-                f"handler for {task_type!r}: {known.__module__}.{known.__qualname__} serves it already"
+                f"handler for {task_type!r}: "
+                f"{known.__module__}.{known.__qualname__} serves it already"
             )
         _registered[task_type] = function
         return function
@@ -59,7 +60,8 @@ def find(task_type: str) -> Handler:
         return _registered.setdefault(task_type, loaded)
     served = sorted({*_registered, *(entry.name for entry in entry_points(group=GROUP))})
     raise UnknownTaskType(
-        f"task_type: no handler for {task_type!r}; this process serves {', '.join(served) or 'none'}"
+        f"task_type: no handler for {task_type!r}; "
+        f"this process serves {', '.join(served) or 'none'}"
     )
 
 

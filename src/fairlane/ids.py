@@ -1,8 +1,8 @@
 """Task ids and nonces.
 
 The rule: a client chooses a task's id before it sends it, so that a re-send is recognised. Ids are
-UUIDv7 (RFC 9562): they sort by time, which keeps an operator's listing readable, and carry 74 random
-bits. The time in an id is for people; no decision reads it.
+UUIDv7 (RFC 9562): they sort by time, which keeps an operator's listing readable, and carry 74
+random bits. The time in an id is for people; no decision reads it.
 """
 
 from __future__ import annotations

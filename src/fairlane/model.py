@@ -126,7 +126,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnStatus:
-    """A renewed turn: until when, how large its batch may be, and whether another device starves."""
+    """A renewed turn: until when, how large its batch may be, whether another device starves."""
 
     deadline_ms: int
     batch: int
@@ -242,6 +242,7 @@ class Lane:
     """A lane: `scheduled` devices can go now, `credits` tasks can be taken; `v` is virtual time."""
 
     name: str
+    next_mac: str
     pending: int
     scheduled: int
     leased: int
@@ -249,7 +250,6 @@ class Lane:
     credits: int
     backoffs: int
     v: int
-    next_mac: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +295,11 @@ class Overload:
 class Totals:
     """What is in the system now, and how everything that was ever accepted ended."""
 
+    counts: Mapping[str, int]
     pending: int
     leased: int
     delayed: int
     dead_letters: int
-    counts: Mapping[str, int]
 
     def lost(self) -> int:
         """Return accepted tasks that are neither in the system nor ended: 0, or a bug."""
@@ -312,7 +312,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One entry of the event stream; `tasks` are ids, or `task_id.attempt` of a claim and a start."""
+    """An entry of the event stream; `tasks` are ids, or `task_id.attempt` of a claim or start."""
 
     event_id: str
     event: str

@@ -39,7 +39,8 @@ def encode(what: str, value: Mapping[str, Any], max_bytes: int) -> bytes:
         ) from None
     if len(encoded) > max_bytes:
         raise PayloadTooLarge(
-            f"{what}: {len(encoded)} bytes, the limit is {max_bytes}; send large things by reference"
+            f"{what}: {len(encoded)} bytes, the limit is {max_bytes}; "
+            "send large things by reference"
         )
     return encoded
 

@@ -9,6 +9,7 @@ A value that differs from its default is an opinion and must agree with the stor
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from fairlane.errors import InvalidSettings
 from fairlane.tasktype import DEFAULT_TASK_TYPES, SEED_TASK_TYPES, TaskType
 
 PREFIX: Final = "FAIRLANE_"
+_DATA_DIR: Final = Path(".fairlane")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "preset": ("default", "seed"),
     "policy": ("fair", "aging"),
@@ -59,12 +61,13 @@ class Settings:
     Raises InvalidSettings naming every violation at once.
     """
 
-    store_url: str = _process("embedded://", "the store: embedded://[path], redis://, unix://, …",
-                              repr=False)
+    store_url: str = _process(
+        "embedded://", "the store: embedded://[path], redis://, unix://, …", repr=False
+    )
     broker_url: str = _process("", "Celery's broker; empty: the store", repr=False)
     namespace: str = _process("sensitive", "what every key begins with")
     tag: str = _process("", "a {hash tag} before the namespace")
-    data_dir: Path = _process(Path(".fairlane"), "what embedded:// and the file store write to")
+    data_dir: Path = _process(_DATA_DIR, "what embedded:// and the file store write to")
     keywords_files: tuple[Path, ...] = _process((), "keyword lists of the text handler, with `:`")
     durability: str = _process("warn", "a store that can lose data: warn, or strict = refuse")
     socket_timeout_ms: int = _process(5_000, "give up on a store or broker that hangs")
@@ -121,7 +124,7 @@ class Settings:
         `FAIRLANE_TASK_TYPES` is a JSON array of objects with the fields of TaskType.
         Raises InvalidSettings for an unknown variable or a value that does not parse.
         """
-        given = os.environ if environ is None else environ
+        given = os.environ if environ is None else environ  # noqa: TID251 - the one place
         hints = get_type_hints(cls)
         values: dict[str, Any] = {}
         problems: list[str] = []
@@ -149,6 +152,18 @@ class Settings:
     def shared(self) -> dict[str, str]:
         """Return the shared settings as the store keeps them, text by field name."""
         return {item.name: _text(getattr(self, item.name)) for item in shared_fields()}
+
+    def constants(self) -> dict[str, str | float]:
+        """Return the shared settings that scripts compute with, and the lanes as a list."""
+        values = {item.name: getattr(self, item.name) for item in shared_fields()}
+        del values["task_types"]
+        return {**values, "lanes": ",".join(self.lanes)}
+
+    @cached_property
+    def digest(self) -> str:
+        """What tells one set of shared settings from another."""
+        text = json.dumps(self.shared(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def opinions(self) -> dict[str, str]:
         """Return the shared settings on which this process insists: those that are no default."""
@@ -220,15 +235,19 @@ def _wrong_types(settings: Settings) -> list[str]:
     return [
         f"{item.name}: expected {type(item.default).__name__}, got {getattr(settings, item.name)!r}"
         for item in fields(settings)
-        if item.default is not MISSING
-        and not isinstance(getattr(settings, item.name), _accepted(item.default))
+        if (
+            item.default is not MISSING
+            and not isinstance(getattr(settings, item.name), _accepted(item.default))
+        )
         or isinstance(getattr(settings, item.name), bool)
     ]
 
 
 def _accepted(default: object) -> tuple[type, ...]:
-    return (int, float) if isinstance(default, float) else (type(default),) + (
-        (Path,) if isinstance(default, Path) else ()
+    return (
+        (int, float)
+        if isinstance(default, float)
+        else (type(default),) + ((Path,) if isinstance(default, Path) else ())
     )
 
 
@@ -276,7 +295,7 @@ def _disagreements(settings: Settings) -> list[str]:
         ),
         (
             "main" not in settings.lanes or settings.lanes == ("main",),
-            "task_types: the lane `main` carries the document's own keys, so it must be the only lane",
+            "task_types: the lane `main` has the document's own keys, so it must be the only lane",
         ),
     )
     return [problem for holds, problem in rules if not holds]

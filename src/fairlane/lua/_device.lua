@@ -18,15 +18,19 @@ local function device(mac, L, whole)
   local meta = META .. mac
   local f = call('HMGET', meta, 'pending_count', 'oldest_created_at', 'weight', 'paused',
     L.pending, L.oldest, L.turn, L.served)
+  local oldest = tonumber(f[6])
   return {
     mac = mac, lane = L, meta = meta,
-    queue = QUEUE .. mac .. L.suffix, active = ACTIVE .. mac .. L.suffix,
-    turn_id = L.name .. '|' .. mac,
+    queue = QUEUE .. mac .. L.suffix, turn_id = L.name .. '|' .. mac,
     whole = whole or { total = tonumber(f[1]) or 0, oldest = tonumber(f[2]) },
     weight = tonumber(f[3]) or 1, paused = f[4] == '1',
-    pending = tonumber(f[5]) or 0, oldest = tonumber(f[6]),
+    pending = tonumber(f[5]) or 0, oldest = oldest, oldest_before = oldest,
     turn = tonumber(f[7]) or 0, served = tonumber(f[8]) or 0,
   }
+end
+
+local function active_key(d)
+  return ACTIVE .. d.mac .. d.lane.suffix
 end
 
 local function created_at(id)
@@ -55,23 +59,30 @@ local function unqueue(d, id, created)
   d.stale = d.stale or created == d.oldest
 end
 
+-- The lane's oldest task left the queue: find the next one, and with it the device's. A queue is in
+-- order of arrival, but for tasks that came back to the end served next.
+local function refresh_oldest(d)
+  local left = created_at(call('LINDEX', d.queue, 0))
+  if C.order == 'lifo' then
+    left = older(left, created_at(call('LINDEX', d.queue, -1)))
+  end
+  if d.whole.oldest == d.oldest then
+    d.whole.oldest = nil
+    for name in string.gmatch(C.lanes, '[^,]+') do
+      if name ~= d.lane.name then
+        local field = lane_of(name).oldest
+        d.whole.oldest = older(d.whole.oldest, tonumber(call('HGET', d.meta, field)))
+      end
+    end
+  end
+  d.oldest, d.stale = left, nil
+end
+
 -- Write what changed of a device: `delta` tasks came or went. Counters equal the lists after it.
 local function save(d, delta)
   local L, whole = d.lane, d.whole
   if d.stale then
-    local left = created_at(call('LINDEX', d.queue, 0))
-    if C.order == 'lifo' then
-      left = older(left, created_at(call('LINDEX', d.queue, -1)))
-    end
-    if whole.oldest == d.oldest then
-      whole.oldest = left
-      for name in string.gmatch(call('HGET', CONFIG, 'lanes'), '[^,]+') do
-        if name ~= L.name then
-          whole.oldest = older(whole.oldest, tonumber(call('HGET', d.meta, lane_of(name).oldest)))
-        end
-      end
-    end
-    d.oldest, d.stale = left, nil
+    refresh_oldest(d)
   end
   whole.oldest = older(whole.oldest, d.oldest)
   whole.total, d.pending = whole.total + delta, d.pending + delta
@@ -83,19 +94,31 @@ local function save(d, delta)
     elseif whole.total - delta > C.max_per_mac_pending then
       call('SREM', OVERLOADED, d.mac)
     end
-  end
-  if whole.total == 0 then
-    call('HDEL', d.meta, 'pending_count', 'oldest_created_at', 'updated_at')
-    call('ZREM', MACS, d.mac)
-  else
-    call('HSET', d.meta, 'pending_count', whole.total, 'oldest_created_at', whole.oldest or '',
-      'updated_at', now)
-    call('ZADD', MACS, whole.total, d.mac)
+    if whole.total == delta then
+      call('ZADD', MACS, now, d.mac)
+    end
   end
   if d.pending == 0 then
     call('HDEL', d.meta, L.pending, L.oldest, L.turn, L.served)
-  else
-    call('HSET', d.meta, L.pending, d.pending, L.oldest, d.oldest or '', L.turn, d.turn,
-      L.served, d.served)
   end
+  if whole.total == 0 then
+    call('ZREM', MACS, d.mac)
+    call('HDEL', d.meta, 'pending_count', 'oldest_created_at', 'updated_at')
+    return
+  end
+  local set = { 'pending_count', whole.total, 'updated_at', now }
+  if d.pending > 0 then
+    set[5], set[6] = L.pending, d.pending
+    if d.served == now then
+      set[7], set[8], set[9], set[10] = L.turn, d.turn, L.served, now
+    end
+  end
+  if d.oldest ~= d.oldest_before then
+    local at = #set
+    set[at + 1], set[at + 2] = 'oldest_created_at', whole.oldest or ''
+    if d.pending > 0 then
+      set[at + 3], set[at + 4] = L.oldest, d.oldest or ''
+    end
+  end
+  call('HSET', d.meta, unpack(set))
 end

@@ -46,7 +46,8 @@ local function start_tag(d)
 end
 
 local function enter(d)
-  local L, oldest, score = d.lane, d.oldest or now, nil
+  local L, oldest = d.lane, d.oldest or now
+  local score
   if C.policy == 'aging' then
     score = aging_score(oldest, d.turn, call('HINCRBY', L.virtual, 'arrivals', 1))
   else

@@ -46,7 +46,7 @@ end
 local function bury(id, from, mac, lane, cause, detail)
   conclude(id, from, 'dead', mac, lane, cause, 'cause', cause, 'error', detail)
   call('LPUSH', DEAD_LETTER, id)
-  if call('LLEN', DEAD_LETTER) > tonumber(call('HGET', CONFIG, 'dead_letter_cap')) then
+  if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
     call('DEL', TASK .. call('RPOP', DEAD_LETTER))
     call('HINCRBY', TOTALS, 'dead_dropped', 1)
   end
@@ -86,10 +86,10 @@ local function next_due(L)
   return older(tonumber(a), tonumber(b)) or 0
 end
 
--- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so. Returns
--- the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids, how many
--- of the leased are to be charged (one that lost its lease was charged the first time), and how
--- many left the queue.
+-- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so.
+-- Returns the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids,
+-- how many of the leased are to be charged (one that lost its lease was charged the first time),
+-- and how many left the queue.
 local function take(d, n, holder, lease_ms, with_payload)
   local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
   while #leased < n and #gone < n + 64 do
@@ -135,14 +135,14 @@ end
 
 -- An error unless the token is that of the device's open two-step turn.
 local function turn_lost(d, token)
-  if call('GET', d.active) ~= token or not call('ZSCORE', TURNS, d.turn_id) then
+  if call('GET', active_key(d)) ~= token or not call('ZSCORE', TURNS, d.turn_id) then
     return fail('TURN_LOST', 'token: ' .. token .. ' does not hold ' .. d.mac
       .. '; claim a device anew')
   end
 end
 
 local function end_turn(d)
-  call('DEL', d.active)
+  call('DEL', active_key(d))
   call('ZREM', TURNS, d.turn_id)
   emit('turn_ended', d.mac, d.lane.name, '')
   if seat(d) then

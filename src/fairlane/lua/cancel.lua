@@ -5,7 +5,6 @@
 -- Twice    answers 0 and changes nothing
 -- Flags    allow-oom
 local id, force = ARGV[2], ARGV[3] == '1'
-config('lanes')
 
 local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at')
 local state = f[1]
@@ -15,7 +14,7 @@ elseif state == 'cancelled' then
   return 0
 elseif state == 'running' and not force then
   return fail('TASK_RUNNING', 'task_id: ' .. id .. ' runs; cancel it with force')
-elseif not TRANSITIONS[state] or not TRANSITIONS[state].cancelled then
+elseif not may_become(state, 'cancelled') then
   return fail('TASK_ENDED', 'task_id: ' .. id .. ' is ' .. state)
 end
 local d = device(f[2], lane_of(f[3]))

@@ -9,7 +9,6 @@
 -- Flags    allow-oom
 local L, want, holder = lane_of(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local exclude_mac, with_payload = ARGV[5], ARGV[6] == '1'
-config('batch_size', 'min_batch_size', 'lease_ms', 'headroom', 'lanes')
 local fair = C.policy == 'fair'
 
 resume(L, 64)

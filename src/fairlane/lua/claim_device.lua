@@ -5,7 +5,6 @@
 -- Twice    opens another device's turn: not to be sent again; the sweep ends an orphan
 -- Flags    allow-oom
 local L, exclude_mac = lane_of(ARGV[2]), ARGV[3]
-config('active_ttl_ms', 'turn_lease_ms')
 
 resume(L, 64)
 local d = next_device(L, exclude_mac)
@@ -15,7 +14,7 @@ end
 leave(d)
 local token = call('HINCRBY', L.virtual, 'tokens', 1)
 local deadline = now + C.turn_lease_ms
-call('SET', d.active, token, 'PX', C.active_ttl_ms)
+call('SET', active_key(d), token, 'PX', C.active_ttl_ms)
 call('ZADD', TURNS, deadline, d.turn_id)
 emit('turn_opened', d.mac, L.name, '', token)
 return { d.mac, token, deadline }

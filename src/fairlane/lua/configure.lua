@@ -5,7 +5,6 @@
 -- Twice    changes nothing
 -- Flags    allow-oom
 local mac, weight, paused = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-config('lanes')
 
 local meta = META .. mac
 local before = tonumber(call('HGET', meta, 'weight')) or 1

@@ -8,7 +8,6 @@
 -- Twice    answers the state of the first run and changes nothing
 -- Flags    allow-oom
 local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-config('max_defers', 'defer_backoff_base_ms', 'defer_backoff_max_ms', 'lanes')
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
   'expires_at', 'deferred_attempt', 'due_at')

@@ -5,7 +5,6 @@
 -- Twice    answers 0 and changes nothing
 -- Flags    allow-oom
 local worker = ARGV[2]
-config('lanes')
 
 if call('ZREM', WORKERS, worker) == 0 then
   return 0

@@ -4,7 +4,6 @@
 -- Errors   none
 -- Twice    answers 0 for what the first run deleted
 -- Flags    allow-oom
-config()
 
 local reply = {}
 for at = 2, #ARGV do

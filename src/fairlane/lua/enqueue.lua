@@ -6,14 +6,13 @@
 -- Twice    answers `known` and changes nothing: a re-send is safe
 local id, mac, task_type, lane = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local payload, ttl_ms = ARGV[6], tonumber(ARGV[7])
-config('admission', 'max_total_pending', 'task_ttl_ms')
 
-local known = call('HMGET', TASK .. id, 'mac', 'task_type', 'payload', 'created_at', 'state')
-if known[1] then
-  if known[1] ~= mac or known[2] ~= task_type or known[3] ~= payload then
+if call('EXISTS', TASK .. id) == 1 then
+  local f = call('HMGET', TASK .. id, 'mac', 'task_type', 'payload', 'created_at', 'state')
+  if f[1] ~= mac or f[2] ~= task_type or f[3] ~= payload then
     return fail('TASK_CONFLICT', 'task_id: ' .. id .. ' is taken by another task; choose a new one')
   end
-  return { 'known', tonumber(known[4]), 0, known[5] }
+  return { 'known', tonumber(f[4]), 0, f[5] }
 end
 
 local d = device(mac, lane_of(lane))
@@ -30,7 +29,7 @@ call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)
 push(d, id, now, false)
 save(d, 1)
-if seat(d) then
+if not call('ZSCORE', d.lane.schedule, mac) and seat(d) then
   ring()
 end
 emit('accepted', mac, lane, id)

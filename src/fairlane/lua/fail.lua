@@ -8,7 +8,6 @@
 -- Twice    answers the state of the first run and changes nothing
 -- Flags    allow-oom
 local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
-config('max_attempts', 'retry_backoff_base_ms', 'defer_backoff_max_ms', 'lanes')
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
   'expires_at', 'failed_attempt', 'due_at')

@@ -5,7 +5,6 @@
 -- Twice    answers 0 and changes nothing: the first result stands
 -- Flags    allow-oom
 local id, attempt, result = ARGV[2], ARGV[3], ARGV[4]
-config()
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane')
 if f[1] == 'done' and f[2] == attempt then

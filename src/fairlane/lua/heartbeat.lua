@@ -6,11 +6,11 @@
 -- Flags    allow-oom
 local worker, ttl_ms, lanes, slots, gpu = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 local active, report_from = tonumber(ARGV[7]), 8
-config('lease_ms', 'lanes')
 
 local row = WORKER .. worker
 local before = call('HMGET', row, 'lanes', 'slots', 'gpu')
-local report = { 'lanes', lanes, 'slots', slots, 'gpu', gpu, 'active', active, 'last_heartbeat', now }
+local report = { 'lanes', lanes, 'slots', slots, 'gpu', gpu, 'active', active,
+  'last_heartbeat', now }
 for at = report_from + 2 * active, #ARGV do
   report[#report + 1] = ARGV[at]
 end

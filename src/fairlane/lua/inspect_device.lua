@@ -6,7 +6,6 @@
 -- Twice    reads again
 -- Flags    no-writes
 local mac = ARGV[2]
-config('lanes')
 
 local lanes = {}
 for name in string.gmatch(C.lanes, '[^,]+') do

@@ -1,10 +1,9 @@
 -- Read every lane: pending, leased, slots, credits, and who is next.
 --
--- Returns  lanes {name, pending, schedule size, leased, slots, credits, backoffs, v, next mac or ''}
+-- Returns  lanes {name, pending, scheduled, leased, slots, credits, backoffs, v, next mac or ''}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
-config('lanes', 'headroom')
 
 local lanes = {}
 for name in string.gmatch(C.lanes, '[^,]+') do
@@ -13,7 +12,8 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   lanes[#lanes + 1] = {
     name, pending, call('ZCARD', L.schedule), call('ZCARD', L.inflight),
     tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L, C.headroom),
-    call('ZCARD', L.backoff), string.format('%.0f', v), call('ZREVRANGE', L.schedule, 0, 0)[1] or '',
+    call('ZCARD', L.backoff), string.format('%.0f', v),
+    call('ZREVRANGE', L.schedule, 0, 0)[1] or '',
   }
 end
 return lanes

@@ -15,6 +15,6 @@ if f[1] == 'pending' then
   local queue = QUEUE .. f[2] .. lane_of(f[3]).suffix
   local at = call('LPOS', queue, id)
   place = not at and -1
-    or call('HGET', CONFIG, 'order') == 'lifo' and call('LLEN', queue) - 1 - at or at
+    or C.order == 'lifo' and call('LLEN', queue) - 1 - at or at
 end
 return { now, place, record }

@@ -1,10 +1,9 @@
--- Read the cumulative counts: accepted, refused by reason, and every way in which tasks ended.
+-- Read the cumulative counts: accepted, refused by reason, and how tasks ended.
 --
 -- Returns  {global pending, leased, delayed, dead letters, counts as name, value, …}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
-config('lanes')
 local leased = 0
 for name in string.gmatch(C.lanes, '[^,]+') do
   leased = leased + call('ZCARD', lane_of(name).inflight)

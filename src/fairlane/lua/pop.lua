@@ -5,7 +5,6 @@
 -- Twice    leases the device's next task: not to be sent again
 -- Flags    allow-oom
 local d, token, holder = device(ARGV[2], lane_of(ARGV[3])), ARGV[4], ARGV[5]
-config('lease_ms')
 
 local lost = turn_lost(d, token)
 if lost then

@@ -5,7 +5,6 @@
 -- Twice    ends the next ones, or none
 -- Flags    allow-oom
 local limit = tonumber(ARGV[2])
-config('lanes')
 
 local expired, cuts = {}, 0
 local function expire(d, id, state)

@@ -5,7 +5,6 @@
 -- Twice    changes nothing
 -- Flags    allow-oom
 local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
-config('lanes')
 
 -- Delayed tasks count as pending; above 10,000 of them a count is raised only, never lowered.
 local delayed, complete = {}, call('ZCARD', DELAYED) <= 10000

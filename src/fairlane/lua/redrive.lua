@@ -4,7 +4,6 @@
 -- Errors   none
 -- Twice    answers 0 for what the first run brought back
 -- Flags    allow-oom
-config('lanes', 'task_ttl_ms')
 
 local reply = {}
 for at = 2, #ARGV do

@@ -5,7 +5,6 @@
 -- Twice    TURN_LOST: the first run ended the turn, and nothing changes
 -- Flags    allow-oom
 local d, token = device(ARGV[2], lane_of(ARGV[3])), ARGV[4]
-config('lanes')
 
 local lost = turn_lost(d, token)
 if lost then

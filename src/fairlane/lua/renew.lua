@@ -5,14 +5,13 @@
 -- Twice    extends it again from the later clock
 -- Flags    allow-oom
 local d, token = device(ARGV[2], lane_of(ARGV[3])), ARGV[4]
-config('active_ttl_ms', 'turn_lease_ms', 'batch_size', 'min_batch_size')
 
 local lost = turn_lost(d, token)
 if lost then
   return lost
 end
 local deadline = now + C.turn_lease_ms
-call('SET', d.active, token, 'PX', C.active_ttl_ms)
+call('SET', active_key(d), token, 'PX', C.active_ttl_ms)
 call('ZADD', TURNS, deadline, d.turn_id)
 local starving = starved(d.lane, d.mac)
 return { deadline, starving and C.min_batch_size or C.batch_size, starving and 1 or 0 }

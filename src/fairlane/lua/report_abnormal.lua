@@ -3,7 +3,6 @@
 -- Returns  {records kept, records dropped to make room}
 -- Errors   none
 -- Twice    stores it twice: these records stand outside the promise that nothing is lost or doubled
-config('abnormal_cap', 'abnormal_ttl_ms')
 
 local length, dropped = 0, 0
 for at = 2, #ARGV do

@@ -6,7 +6,6 @@
 -- Twice    the same `run_id` gets the same answer; another one STALE_ATTEMPT
 -- Flags    allow-oom
 local id, attempt, worker, run_id = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-config('lease_ms')
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'run_id', 'task_type', 'mac', 'lane',
   'created_at', 'payload')

@@ -1,4 +1,4 @@
--- Take back what ended on its own: lost leases, ended backoffs and delays, dead turns and workers.
+-- Take back what ended on its own: lost leases, backoffs, delays, dead turns and workers.
 --
 -- At most `limit` of each kind and lane. A lease lost before its start costs the task nothing; a
 -- lost start counts as a failure, and past max_attempts the task is dead with cause worker_lost.
@@ -8,7 +8,6 @@
 -- Twice    takes back the next ones, or none
 -- Flags    allow-oom
 local limit = tonumber(ARGV[2])
-config('max_attempts', 'lanes')
 
 local lost, dead, backoffs, delays = {}, {}, 0, 0
 for name in string.gmatch(C.lanes, '[^,]+') do

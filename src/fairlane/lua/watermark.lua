@@ -4,7 +4,6 @@
 -- Errors   none
 -- Twice    publishes again, from the later clock
 -- Flags    allow-oom
-config('watermark_ttl_ms', 'lanes')
 
 -- RFC 3339 in UTC; scripts have no os.date (days to a civil date after Howard Hinnant).
 local function rfc3339(ms)

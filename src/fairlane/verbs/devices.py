@@ -50,7 +50,7 @@ class Configure(Verb[tuple[float, bool]]):
 
 @dataclass(frozen=True)
 class Devices(Verb[tuple[tuple[str, int], ...]]):
-    """List the devices that have pending tasks, the most laden first.
+    """List the devices that have pending tasks, the longest backlogged first.
 
     Returns (mac, pending) pairs. Raises InvalidData for a limit outside 1 to 1,000.
     """

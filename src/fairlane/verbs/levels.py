@@ -56,16 +56,15 @@ class InspectLanes(_Reading, Verb[tuple[model.Lane, ...]]):
     def decode(self, reply: Any) -> tuple[model.Lane, ...]:
         """Return the lanes."""
         return tuple(
-            model.Lane(text(name), *map(int, numbers), next_mac=text(mac))
-            for name, *numbers, mac in reply
+            model.Lane(text(name), text(mac), *map(int, numbers)) for name, *numbers, mac in reply
         )
 
 
 @dataclass(frozen=True)
 class InspectTotals(_Reading, Verb[model.Totals]):
-    """Read the cumulative counts: accepted, refused by reason, and every way in which tasks ended."""
+    """Read the cumulative counts: accepted, refused by reason, and how tasks ended."""
 
     def decode(self, reply: Any) -> model.Totals:
         """Return the counts."""
         counts = {name: int(value) for name, value in pairs(reply[4])}
-        return model.Totals(*map(int, reply[:4]), counts=counts)
+        return model.Totals(counts, *map(int, reply[:4]))

@@ -57,4 +57,4 @@ class Migrate(Verb[tuple[str, ...]]):
 
 def _stored(settings: Settings) -> dict[str, str]:
     # The scripts read the lanes; they never parse the task types.
-    return {**settings.shared(), "lanes": ",".join(settings.lanes)}
+    return {**settings.shared(), "lanes": ",".join(settings.lanes), "digest": settings.digest}

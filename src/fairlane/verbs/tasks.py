@@ -89,7 +89,13 @@ class Fail(Verb[Outcome]):
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, attempt, cause, error, 1 if final."""
         error = _storable(self.error)
-        return (checked_task_id(self.task_id), int(self.attempt), self.cause, error, int(self.final))
+        return (
+            checked_task_id(self.task_id),
+            int(self.attempt),
+            self.cause,
+            error,
+            int(self.final),
+        )
 
     def decode(self, reply: Any) -> Outcome:
         """Return where the task is now."""
@@ -164,7 +170,7 @@ class Purge(Verb[tuple[str, ...]]):
 
 @dataclass(frozen=True)
 class Sweep(Verb[Swept]):
-    """Take back what ended on its own: lost leases, ended backoffs and delays, dead turns and workers.
+    """Take back what ended on its own: lost leases, backoffs, delays, dead turns and workers.
 
     At most `limit` of each kind and lane. Raises InvalidData for a limit outside 1 to 1,000.
     """
@@ -250,5 +256,5 @@ def checked_offset(offset: int) -> int:
 
 
 def _storable(error: str) -> str:
-    """Return an error's text that UTF-8 can carry, its end kept: a traceback ends with the cause."""
+    """Return text that UTF-8 can carry, its end kept: a traceback ends with the cause."""
     return error[-MAX_ERROR_CHARS:].encode(errors="replace").decode()

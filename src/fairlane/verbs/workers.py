@@ -36,7 +36,9 @@ class Heartbeat(Verb[tuple[str, ...]]):
     def args(self, settings: Settings) -> list[Arg]:
         """Return worker, TTL, lanes, slots, GPU, the active tasks, the report."""
         if len(self.active) > MAX_ACTIVE:
-            raise InvalidData(f"active: {len(self.active)} tasks; a worker runs {MAX_ACTIVE} at most")
+            raise InvalidData(
+                f"active: {len(self.active)} tasks; a worker runs {MAX_ACTIVE} at most"
+            )
         lanes = ",".join(known_lane(lane, settings) for lane in self.lanes)
         args: list[Arg] = [self.worker_id, settings.lease_ms, lanes, self.slots, int(self.gpu)]
         args.append(len(self.active))

@@ -1,7 +1,7 @@
 """Bank cards: payment card numbers of ISO/IEC 7812, bare or in printed groups.
 
 The rule: a number counts when an issuer of its leading digits gives out cards of its length and
-the Luhn check digit holds. Groups are those that cards are printed in, all with one separator.
+the Luhn check digit holds. Groups are those that cards are printed in.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ from stdnum import luhn
 from fairlane.detect.finding import FindingType
 from fairlane.detect.rules.span import Span
 
-_CARD: Final = re.compile(
-    r"(?<![0-9A-Za-z_+])(?<![0-9][.,])(?=("
-    r"[0-9]{13,19}"
-    r"|[0-9]{4}([ -])[0-9]{4}\2[0-9]{4}\2[0-9]{4}(?:\2[0-9]{1,3})?"  # 4-4-4-4 and 4-4-4-4-3
-    r"|[0-9]{4}([ -])[0-9]{6}\3[0-9]{4,5}"  # American Express, Diners Club
-    r"|[0-9]{4}([ -])[0-9]{3}\4[0-9]{3}\4[0-9]{3}"  # 13 digits
-    r"|[0-9]{6}([ -])[0-9]{7,13}"  # issuer, then account
-    r")(?![0-9A-Za-z_]))"
+_GROUPINGS: Final = (
+    r"[0-9]{13,19}",
+    r"[0-9]{4}(?:[ -]?[0-9]{4}){3}",  # OCR loses some of the spaces
+    r"[0-9]{4}(?:[ -]?[0-9]{4}){3}[ -]?[0-9]{1,3}",
+    r"[0-9]{4}[ -]?[0-9]{6}[ -]?[0-9]{4,5}",  # American Express, Diners Club
+    r"[0-9]{4}(?:[ -][0-9]{3}){3}",
+    r"[0-9]{6}[ -][0-9]{7,13}",  # issuer, then account
+)
+# Looked ahead for, not consumed: a number may begin inside a longer run of groups.
+_CARDS: Final = tuple(
+    re.compile(rf"(?<![0-9A-Za-z_+])(?<![0-9][.,])(?=({grouping})(?![0-9A-Za-z_]))")
+    for grouping in _GROUPINGS
 )
 _SEPARATORS: Final = str.maketrans("", "", " -")
 
@@ -59,10 +63,11 @@ _NETWORKS: Final = (
 
 def bank_cards(text: str) -> Iterator[Span]:
     """Find card numbers."""
-    for match in _CARD.finditer(text):
-        digits = match[1].translate(_SEPARATORS)
-        if _is_issued(digits) and luhn.is_valid(digits):
-            yield Span(FindingType.BANK_CARD, match.start(1), match.end(1), "bank_card.luhn")
+    for card in _CARDS:
+        for match in card.finditer(text):
+            digits = match[1].translate(_SEPARATORS)
+            if _is_issued(digits) and luhn.is_valid(digits):
+                yield Span(FindingType.BANK_CARD, match.start(1), match.end(1), "bank_card.luhn")
 
 
 def _is_issued(digits: str) -> bool:

@@ -177,12 +177,13 @@ def _plan(region: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """
     own = PhoneMetadata.metadata_for_region(region)
     assert own is not None
-    sharing = phonenumbers.COUNTRY_CODE_TO_REGION_CODE[own.country_code]
-    plans = [PhoneMetadata.metadata_for_region(code) for code in sharing]
+    code = phonenumbers.country_code_for_region(region)
+    sharing = phonenumbers.COUNTRY_CODE_TO_REGION_CODE[code]
+    plans = [PhoneMetadata.metadata_for_region(other) for other in sharing]
     kinds = (getattr(plan, kind) for plan in plans for kind in _KINDS)
     numbers = "|".join(kind.national_number_pattern for kind in kinds if kind is not None)
     trunk = own.national_prefix_for_parsing or own.national_prefix or ""
-    return re.compile(numbers), re.compile(rf"(?:00)?{own.country_code}|{trunk}")
+    return re.compile(numbers), re.compile(rf"(?:00)?{code}|{trunk}")
 
 
 def _may_have(region: str, digits: str) -> bool:

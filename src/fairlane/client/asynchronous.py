@@ -1,0 +1,139 @@
+"""The client for asyncio code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from fairlane import verbs
+from fairlane.client.calls import Clock, Item, accepted, inspect_device, item, pipelined, result
+from fairlane.client.store import Store, ours
+from fairlane.conversation import NoScript, Session, Talk
+from fairlane.errors import FairlaneError, TaskConflict
+from fairlane.model import Device, Receipt, Refusal, TaskRecord
+from fairlane.settings import Settings
+from fairlane.verbs import Verb
+
+R = TypeVar("R")
+
+
+class AsyncClient:
+    """A connection to the store for asyncio code; the same calls as Client, awaited."""
+
+    def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
+        self._session = Session(settings or Settings(), clock)
+        self._store = Store(self._session.settings)
+        self._redis = redis.asyncio.Redis(
+            connection_pool=redis.asyncio.ConnectionPool.from_url(
+                self._store.url, retry=Retry(NoBackoff(), 0), **self._store.options
+            )
+        )
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """Return a client for a store URL, with every other setting as the store has it."""
+        return cls(Settings(store_url=url))
+
+    @property
+    def settings(self) -> Settings:
+        """The settings agreed with the store; before the first call, those that are wanted."""
+        return self._session.settings
+
+    async def run(self, verb: Verb[R]) -> R:
+        """Run a verb and return what it decodes. Raises what the verb's docstring names."""
+        return await self._carry(self._session.call(verb))
+
+    async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
+        """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
+        if not self._session.is_open:
+            await self._carry(self._session.open())
+        commands = pipelined(self._session, batch)
+        try:
+            async with self._redis.pipeline(transaction=False) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)
+                replies = await pipeline.execute(raise_on_error=False)
+        except redis.RedisError as error:
+            raise ours(error) from error
+        results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
+        for at, got in enumerate(results):
+            if isinstance(got, NoScript):
+                results[at] = await self._attempt(batch[at])
+        return results
+
+    async def enqueue(
+        self,
+        mac: str,
+        task_type: str,
+        data: Mapping[str, Any],
+        *,
+        task_id: str | None = None,
+        ttl_ms: int | None = None,
+    ) -> Receipt:
+        """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
+        return accepted(
+            await self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        )
+
+    async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
+        """Store up to 1,000 tasks in one round trip, with a verdict for each."""
+        return await self.run(verbs.EnqueueMany([*map(item, items)]))
+
+    async def task(self, task_id: str) -> TaskRecord:
+        """Return a task's record. Raises TaskNotFound."""
+        return await self.run(verbs.InspectTask(task_id))
+
+    async def cancel(self, task_id: str, *, force: bool = False) -> bool:
+        """Cancel a task; False when it was cancelled already. Raises TaskRunning, TaskEnded."""
+        return await self.run(verbs.Cancel(task_id, force))
+
+    async def device(self, mac: str) -> Device:
+        """Return a device's load, place and score."""
+        return await self.run(inspect_device(mac, self.settings))
+
+    async def devices(self, *, offset: int = 0, limit: int = 100) -> tuple[tuple[str, int], ...]:
+        """Return (mac, pending) of the devices that have tasks, the longest backlogged first."""
+        return await self.run(verbs.Devices(offset, limit))
+
+    async def close(self) -> None:
+        """Close the connections; an embedded server that this client started stops."""
+        await self._redis.aclose()
+        await self._redis.connection_pool.disconnect()
+        self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _attempt(self, verb: Verb[Any]) -> Any:
+        try:
+            return await self.run(verb)
+        except FairlaneError as error:
+            return error
+
+    async def _carry(self, talk: Talk[R]) -> R:
+        try:
+            command = next(talk)
+            while True:
+                try:
+                    reply = await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+                except redis.RedisError as error:
+                    command = talk.throw(ours(error))
+                else:
+                    command = talk.send(reply)
+        except StopIteration as end:
+            value: R = end.value
+            return value

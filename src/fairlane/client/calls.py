@@ -1,0 +1,62 @@
+"""What both clients do alike around `run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import redis
+
+from fairlane import verbs
+from fairlane.client.store import ours
+from fairlane.conversation import Command, Session, Talk
+from fairlane.errors import FairlaneError, Refused
+from fairlane.model import Receipt, Refusal
+from fairlane.settings import Settings
+from fairlane.verbs import Verb
+
+Clock: TypeAlias = Callable[[], int]
+#: (mac, task_type, data), or a ready Enqueue with an id or a TTL of its own.
+Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | verbs.Enqueue
+
+
+def once(command: Command) -> Talk[Any]:
+    """Send one command and return its reply."""
+    return (yield command)
+
+
+def pipelined(session: Session, batch: Sequence[Verb[Any]]) -> list[Command]:
+    """Return the commands of a pipeline: the first of each script whole, so that it is loaded."""
+    seen: set[str] = set()
+    commands = []
+    for verb in batch:
+        commands.append(session.command(verb, whole=verb.SCRIPT not in seen))
+        seen.add(verb.SCRIPT)
+    return commands
+
+
+def result(session: Session, verb: Verb[Any], reply: Any) -> Any:
+    """Return what a verb of a pipeline came to: its value, or its error."""
+    if isinstance(reply, redis.RedisError):
+        return ours(reply)
+    try:
+        return session.decode(verb, reply)
+    except FairlaneError as error:
+        return error
+
+
+def accepted(verdict: Receipt | Refusal) -> Receipt:
+    """Return the receipt. Raises Refused for a refusal, which a caller might overlook."""
+    if isinstance(verdict, Refusal):
+        raise Refused(verdict)
+    return verdict
+
+
+def item(given: Item) -> verbs.Enqueue:
+    """Return an item of `enqueue_many` as a verb."""
+    return given if isinstance(given, verbs.Enqueue) else verbs.Enqueue(*given)
+
+
+def inspect_device(mac: str, settings: Settings) -> verbs.InspectDevice:
+    """Return the verb that scores a device by the store's settings."""
+    return verbs.InspectDevice(mac, settings.aging_max_wait_ms, settings.aging_weight)

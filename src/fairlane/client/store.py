@@ -1,0 +1,80 @@
+"""Where the store is, and what its driver's errors mean to us."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import redis
+
+from fairlane.conversation import NoScript, error_of
+from fairlane.embedded import Embedded, folder_of
+from fairlane.errors import (
+    InvalidSettings,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnsupported,
+)
+from fairlane.settings import Settings
+
+_SCHEMES: Final = {
+    "redis": "redis",
+    "rediss": "rediss",
+    "unix": "unix",
+    "valkey": "redis",
+    "valkeys": "rediss",
+}
+
+
+class Store:
+    """Where the store is: the URL that the driver takes, and the embedded server behind it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._embedded: Embedded | None = None
+        scheme, _, rest = settings.store_url.partition("://")
+        if scheme == "embedded":
+            self._embedded = Embedded(folder_of(settings.store_url)).start()
+            self.url = self._embedded.url
+        elif scheme in _SCHEMES:
+            self.url = f"{_SCHEMES[scheme]}://{rest}"
+        elif scheme in ("redis+cluster", "redis+sentinel"):
+            raise StoreUnsupported(f"store_url: {scheme}:// is not supported; name a single server")
+        else:
+            raise InvalidSettings(
+                f"store_url: unknown scheme {scheme!r}; use embedded://, redis://, rediss:// or unix://"
+            )
+        self.broker_url = settings.broker_url or self._same_server()
+        timeout_s = settings.socket_timeout_ms / 1000
+        self.options: Final[dict[str, Any]] = {
+            "socket_timeout": timeout_s,
+            "socket_connect_timeout": timeout_s,
+        }
+        if self.url.startswith("unix"):
+            del self.options["socket_connect_timeout"]
+
+    def _same_server(self) -> str:
+        if self._embedded is not None:
+            return self._embedded.celery_url
+        return self.url.replace("unix://", "redis+socket://", 1)
+
+    def close(self) -> None:
+        """Stop the embedded server, if this process owns it."""
+        if self._embedded is not None:
+            self._embedded.stop()
+
+
+def ours(error: redis.RedisError) -> Exception:
+    """Return the driver's error as one of ours."""
+    message = str(error)
+    if isinstance(error, redis.exceptions.NoScriptError):
+        return NoScript(message)
+    if isinstance(error, redis.ReadOnlyError) or message.startswith(("READONLY", "MISCONF")):
+        return StoreReadOnly(f"store: {message}")
+    if isinstance(error, redis.exceptions.OutOfMemoryError) or message.startswith("OOM"):
+        return StoreFull(f"store: {message}")
+    if isinstance(error, redis.ConnectionError | redis.TimeoutError):
+        return StoreUnavailable(f"store: {message}; is it running, and reachable from here?")
+    if message.startswith(("LOADING", "MASTERDOWN", "TRYAGAIN", "BUSY")):
+        return StoreUnavailable(f"store: {message}")
+    return error_of(message) or StoreError(f"store: {message}")

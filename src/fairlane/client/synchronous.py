@@ -1,0 +1,190 @@
+"""The client for ordinary code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import redis
+
+from fairlane import verbs
+from fairlane.client.calls import (
+    Clock,
+    Item,
+    accepted,
+    inspect_device,
+    item,
+    once,
+    pipelined,
+    result,
+)
+from fairlane.client.store import Store, ours
+from fairlane.client.wire import Wire
+from fairlane.conversation import NoScript, Session, Talk, event_of
+from fairlane.errors import FairlaneError, TaskConflict
+from fairlane.keys import Keys
+from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
+from fairlane.settings import Settings
+from fairlane.verbs import Verb
+
+R = TypeVar("R")
+
+
+class Client:
+    """A connection to the store for ordinary code. Safe to share between threads.
+
+    `settings` are what this process insists on; after the first call `settings` are those agreed
+    with the store. `clock` returns a virtual time in ms, for tests and the simulator.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
+        self._session = Session(settings or Settings(), clock)
+        self._store = Store(self._session.settings)
+        self._wire = Wire(self._store.url, **self._store.options)
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """Return a client for a store URL, with every other setting as the store has it."""
+        return cls(Settings(store_url=url))
+
+    @property
+    def settings(self) -> Settings:
+        """The settings agreed with the store; before the first call, those that are wanted."""
+        return self._session.settings
+
+    @property
+    def keys(self) -> Keys:
+        """The names of the keys."""
+        return self._session.keys
+
+    @property
+    def store_url(self) -> str:
+        """The URL of the server itself: for `embedded://`, that of its socket."""
+        return self._store.url
+
+    @property
+    def broker_url(self) -> str:
+        """Celery's broker: the setting, else the same server."""
+        return self._store.broker_url
+
+    def run(self, verb: Verb[R]) -> R:
+        """Run a verb and return what it decodes. Raises what the verb's docstring names.
+
+        Raises StoreError when the store cannot do it.
+        """
+        session = self._session
+        if not session.is_open:
+            return self._carry(session.call(verb))
+        try:
+            reply = self._wire.send(session.command(verb))
+        except redis.RedisError as error:
+            return self._carry(session.call(verb, ours(error)))
+        return session.decode(verb, reply)
+
+    def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
+        """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
+        if not self._session.is_open:
+            self._carry(self._session.open())
+        try:
+            replies = self._wire.send_many(pipelined(self._session, batch))
+        except redis.RedisError as error:
+            raise ours(error) from error
+        results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
+        for at, got in enumerate(results):
+            if isinstance(got, NoScript):
+                results[at] = self._attempt(batch[at])
+        return results
+
+    def enqueue(
+        self,
+        mac: str,
+        task_type: str,
+        data: Mapping[str, Any],
+        *,
+        task_id: str | None = None,
+        ttl_ms: int | None = None,
+    ) -> Receipt:
+        """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
+        return accepted(
+            self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        )
+
+    def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
+        """Store up to 1,000 tasks in one round trip, with a verdict for each."""
+        return self.run(verbs.EnqueueMany([*map(item, items)]))
+
+    def task(self, task_id: str) -> TaskRecord:
+        """Return a task's record. Raises TaskNotFound."""
+        return self.run(verbs.InspectTask(task_id))
+
+    def cancel(self, task_id: str, *, force: bool = False) -> bool:
+        """Cancel a task; False when it was cancelled already. Raises TaskRunning, TaskEnded."""
+        return self.run(verbs.Cancel(task_id, force))
+
+    def device(self, mac: str) -> Device:
+        """Return a device's load, place and score."""
+        return self.run(inspect_device(mac, self.settings))
+
+    def devices(self, *, offset: int = 0, limit: int = 100) -> tuple[tuple[str, int], ...]:
+        """Return (mac, pending) of the devices that have tasks, the longest backlogged first."""
+        return self.run(verbs.Devices(offset, limit))
+
+    def migrate(self, settings: Settings) -> tuple[str, ...]:
+        """Make `settings` the store's, and seat every device anew; return the changed fields."""
+        changed = self._carry(self._session.impose(settings))
+        offset = 0
+        while offset >= 0:
+            offset, _ = self.run(verbs.Reconcile(offset))
+        return changed
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep until the doorbell rings; False after `timeout_s`."""
+        command = ("BLPOP", self._session.keys.doorbell, timeout_s)
+        return self._carry(once(command)) is not None
+
+    def events(self, after: str = "-", *, limit: int = 1_000) -> list[Event]:
+        """Return up to `limit` events that follow the event id `after`."""
+        start = after if after == "-" else f"({after}"
+        command = ("XRANGE", self._session.keys.events, start, "+", "COUNT", limit)
+        return [event_of(*entry) for entry in self._carry(once(command)) or ()]
+
+    def ping(self) -> None:
+        """Raise StoreError unless the store answers and has our configuration."""
+        self.run(verbs.Overload())
+
+    def close(self) -> None:
+        """Close the connections; an embedded server that this client started stops."""
+        self._wire.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _attempt(self, verb: Verb[Any]) -> Any:
+        try:
+            return self.run(verb)
+        except FairlaneError as error:
+            return error
+
+    def _carry(self, talk: Talk[R]) -> R:
+        try:
+            command = next(talk)
+            while True:
+                try:
+                    reply = self._wire.send(command)
+                except redis.RedisError as error:
+                    command = talk.throw(ours(error))
+                else:
+                    command = talk.send(reply)
+        except StopIteration as end:
+            value: R = end.value
+            return value

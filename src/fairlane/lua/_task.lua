@@ -1,0 +1,41 @@
+-- The life of a task: its states, and what is told and counted when they change.
+
+-- The same table as model.TRANSITIONS and docs/lifecycle.md.
+local TRANSITIONS = {
+  pending = 'leased expired cancelled',
+  leased = 'running pending delayed expired cancelled dead',
+  running = 'done failed pending delayed expired cancelled dead',
+  delayed = 'pending expired cancelled',
+  dead = 'pending',
+}
+
+local function may_become(from, to)
+  return TRANSITIONS[from] and string.find(TRANSITIONS[from], to, 1, true)
+end
+
+-- The only place that changes a state; further arguments are the record's other new fields.
+local function move(id, from, to, ...)
+  assert(may_become(from, to), to)
+  call('HSET', TASK .. id, 'state', to, ...)
+end
+
+-- One entry of the event stream. `tasks` are ids, or id.attempt; what is empty is left out.
+local function emit(event, mac, lane, tasks, detail)
+  if detail then
+    call('XADD', EVENTS, 'MAXLEN', '~', C.events_maxlen, '*', 'event', event, 'mac', mac,
+      'lane', lane, 'tasks', tasks, 'detail', detail)
+  else
+    call('XADD', EVENTS, 'MAXLEN', '~', C.events_maxlen, '*', 'event', event, 'mac', mac,
+      'lane', lane, 'tasks', tasks)
+  end
+end
+
+-- A final state: recorded once, counted, told, and kept for result_ttl_ms (a dead one for longer).
+local function conclude(id, from, to, mac, lane, detail, ...)
+  move(id, from, to, 'ended_at', now, ...)
+  call('HINCRBY', TOTALS, to, 1)
+  emit(to, mac, lane, id, detail)
+  if to ~= 'dead' then
+    call('PEXPIRE', TASK .. id, C.result_ttl_ms)
+  end
+end

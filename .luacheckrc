@@ -53,7 +53,7 @@ read_globals = { "redis", "server", "KEYS", "ARGV", "C", "DIGEST", "cjson", "cms
 local given, unused = key_names(), {}
 for _, name in ipairs(shared_names()) do
   given[#given + 1] = name
-  unused[#unused + 1] = "2[1-4]1/" .. name
+  unused[#unused + 1] = "[23][1-4]1/" .. name
 end
 
 files[lua .. "*.lua"] = { read_globals = given }

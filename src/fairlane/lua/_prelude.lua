@@ -1,6 +1,6 @@
--- What every script begins with: the check that it was made for this store's settings, and the clock.
--- `scripts.py` puts before a verb's file, in this order: its shebang (from its `Flags` line), the key
--- names and settings (`C`) that it uses as constants, this file, and the shared functions it calls.
+-- What every script begins with: the check that it was made for this store's settings, the clock.
+-- `scripts.py` puts before a verb's file, in this order: its shebang (from its `Flags` line), the
+-- key names and settings (`C`) that it uses, this file, and the shared functions that it calls.
 --
 -- ARGV[1] is the clock in milliseconds: 0 is the server's TIME; another value is taken only from a
 -- store that carries the virtual-clock mark. Deadlines are stored numbers compared with this clock;

@@ -94,6 +94,22 @@ def test_an_image_is_turned_as_its_camera_was() -> None:
     assert decode(target.getvalue()).size == (20, 40)
 
 
+def test_a_tall_image_is_read_in_bands_and_no_line_twice() -> None:
+    line = decode(sample("en_two_lines_phone.jpg")).resize((442, 55))
+    tall = Image.new("RGB", (460, 3000), "white")
+    tops = range(10, 2900, 61)  # some of them across a cut
+    for top in tops:
+        tall.paste(line, (9, top))
+    lines, findings = detect_image(encoded(tall))
+    assert len(lines) == 2 * len(tops)
+    assert [finding.value for finding in findings] == ["202-555-0121"] * len(tops)
+    boxes = [finding.box for finding in findings]
+    assert all(
+        box is not None and top <= box[0][1] <= top + 55
+        for box, top in zip(boxes, tops, strict=True)
+    )
+
+
 def png_header(width: int, height: int) -> bytes:
     """A PNG that claims a size and has no pixels."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

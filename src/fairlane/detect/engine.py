@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from fairlane.detect.finding import Box
@@ -26,8 +25,6 @@ _PARAMS: Final = {
     "EngineConfig.onnxruntime.intra_op_num_threads": 1,
     "EngineConfig.onnxruntime.inter_op_num_threads": 1,
 }
-_BAND_MIN: Final = 960
-_BAND_RATIO: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class _Engine:
         self.lock = threading.Lock()
         self._model: Any = None
 
-    def read(self, image: Image) -> list[Line]:
+    def recognise(self, image: Image) -> list[Line]:
         with self.lock:
             if self._model is None:
                 self._model = _build()
@@ -63,49 +60,15 @@ class _Engine:
 _engine = _Engine()
 
 
-def read(image: Image) -> list[Line]:
-    """Return the lines of text in an image, from the top.
-
-    A tall image, such as a long screenshot, is read in bands, since the model shrinks what it is
-    given to 960 pixels. The bands overlap; a line is taken from the band it stands deepest in.
+def recognise(image: Image) -> list[Line]:
+    """Return the lines of text in an image, from the top; the model sees it at 960 pixels at most.
 
     Raises Defer if the model cannot be loaded: the file may be on its way, or memory be short.
     """
     global _engine
     if _engine.pid != os.getpid():
         _engine = _Engine()
-    if image.height <= max(_BAND_MIN, _BAND_RATIO * image.width):
-        return _engine.read(image)
-    return [line for band in _bands(image) for line in band.lines(_engine)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Band:
-    """A strip of an image from `top`, and the rows whose lines are its own."""
-
-    image: Image
-    top: int
-    rows: range
-
-    def lines(self, engine: _Engine) -> Iterator[Line]:
-        for line in engine.read(self.image):
-            box = tuple((x, y + self.top) for x, y in line.box)
-            if sum(y for _, y in box) // len(box) in self.rows:
-                yield replace(line, box=box)
-
-
-def _bands(image: Image) -> Iterator[_Band]:
-    height = max(_BAND_MIN, _BAND_RATIO * image.width)
-    margin = height // 20  # to both sides of a cut: more than a line of text is high
-    top = 0
-    while True:
-        bottom = min(top + height, image.height)
-        first = top + margin if top else 0
-        last = bottom - margin if bottom < image.height else image.height
-        yield _Band(image.crop((0, top, image.width, bottom)), top, range(first, last))
-        if bottom == image.height:
-            return
-        top = bottom - 2 * margin
+    return _engine.recognise(image)
 
 
 def _build() -> Any:

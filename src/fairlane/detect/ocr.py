@@ -14,7 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 from fairlane.detect import setup
-from fairlane.detect.engine import Line, read
+from fairlane.detect.bands import read
+from fairlane.detect.engine import Line
 from fairlane.detect.finding import Finding
 from fairlane.detect.image import BadImage, decode
 from fairlane.detect.keywords import Keywords

@@ -17,7 +17,7 @@ pytest.importorskip("rapidocr")
 from PIL import Image
 
 from fairlane.detect import configure, engine
-from fairlane.detect.engine import read
+from fairlane.detect.bands import read
 from fairlane.detect.image import FORMATS, BadImage, decode, is_image
 from fairlane.detect.ocr import detect_image, ocr
 from fairlane.files import FileStore
@@ -101,7 +101,7 @@ def test_a_tall_image_is_read_in_bands_and_no_line_twice() -> None:
     for top in tops:
         tall.paste(line, (9, top))
     lines, findings = detect_image(encoded(tall))
-    assert len(lines) == 2 * len(tops)
+    assert sum(line.text.startswith("John") for line in lines) == len(tops)
     assert [finding.value for finding in findings] == ["202-555-0121"] * len(tops)
     boxes = [finding.box for finding in findings]
     assert all(

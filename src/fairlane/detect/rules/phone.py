@@ -4,8 +4,9 @@ The rule: the less a number's shape says, the more the text around it has to say
 
 1. A Chinese mobile, fixed or 400/800 number counts as it stands.
 2. With `+` and a country code, a number counts when that country's plan has it.
-3. With punctuation, it counts when a plan of `REGIONS` has it in just these groups, or in any
-   groups after a word such as "phone" or 电话.
+3. With punctuation, it counts in any groups after a word such as "phone" or 电话; without one,
+   when a plan of `REGIONS` has it in just these groups, with the 0 that is dialled before it where
+   that is how numbers are written.
 4. A bare run of digits counts only after such a word, after a Chinese one for China alone; eleven
    digits from 1 are a Chinese mobile or nothing.
 
@@ -28,6 +29,7 @@ from fairlane.detect.rules.span import Span
 # Asked in this order; the first whose plan has the number names the rule. Canada is in the plan of
 # the US. China stands last, for groupings that its own patterns do not have.
 REGIONS: Final = ("US", "GB", "DE", "FR", "IL", "IN", "BR", "JP", "HK", "CN")
+_WITHOUT_ZERO: Final = frozenset({"US", "BR"})
 
 _BEFORE: Final = (
     r"(?:(?<![0-9A-Za-z_+])|(?<=(?i:tel))|(?<=(?i:phone))|(?<=(?i:mobile)))(?<![0-9]\.)"
@@ -155,6 +157,8 @@ def _national(text: str, start: int, end: int) -> Iterator[Span]:
         if not labelled:
             plans = ["CN"] if labelled_in_chinese else []
     said = labelled or labelled_in_chinese or digits.startswith("00")
+    if not said and digits[0] != "0":
+        plans = [region for region in plans if region in _WITHOUT_ZERO]
     leniency = Leniency.VALID if said else Leniency.STRICT_GROUPING
     number = text[start : _with_extension(text, end)]
     for region in plans:

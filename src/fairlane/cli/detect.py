@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -51,13 +50,13 @@ def detect(paths: Sequence[str], *, reveal: bool, as_json: bool, lists: Sequence
         keywords = load(lists)
     except InvalidKeywords as error:
         raise click.BadParameter(str(error), param_hint="--keywords") from error
-    console = Console(soft_wrap=as_json)
-    talk = Console(stderr=True)
+    console = Console(markup=False, highlight=False)
+    talk = Console(stderr=True, markup=False, highlight=False)
     failed = False
     for report in _reports(paths, keywords, talk, reveal=reveal):
         if isinstance(report, Exception):
             failed = True
-            talk.print(f"error: {report}", style="red", markup=False, highlight=False)
+            talk.print(f"error: {report}", style="red", soft_wrap=True)
         elif as_json:
             click.echo(json.dumps(report, ensure_ascii=False))
         else:
@@ -69,27 +68,31 @@ def detect(paths: Sequence[str], *, reveal: bool, as_json: bool, lists: Sequence
 def _reports(
     paths: Sequence[str], keywords: Keywords, talk: Console, *, reveal: bool
 ) -> Iterator[dict[str, Any] | Exception]:
-    """Search the paths one by one, with a progress bar if there are several and a person looks."""
+    """Search the paths one by one; a person sees on standard error which one takes its time."""
     from fairlane.detect.local import Unreadable, inspect_path
 
-    hidden = len(paths) == 1 or not talk.is_terminal
-    with Progress(console=talk, transient=True, disable=hidden) as progress:
-        for path in progress.track(paths, description="Searching"):
+    for number, path in enumerate(paths, start=1):
+        # Over before the report is printed: both may be on one terminal.
+        with talk.status(f"Searching {path} ({number} of {len(paths)})"):
             try:
-                yield inspect_path(path, reveal=reveal, keywords=keywords)
+                report: dict[str, Any] | Exception = inspect_path(
+                    path, reveal=reveal, keywords=keywords
+                )
             except Unreadable as error:
-                yield error
+                report = error
+        yield report
 
 
 def _show(console: Console, report: dict[str, Any]) -> None:
     findings = report["findings"]
+    told = "nothing found" if not findings else f"{len(findings)} found"
+    console.print(f"{report['path']} ({report['kind']}): {told}", soft_wrap=True)
     if not findings:
-        console.print(f"{report['path']}: nothing found", markup=False, highlight=False)
         return
-    table = Table(*_COLUMNS, title=f"{report['path']} ({report['kind']})", title_justify="left")
+    table = Table(*_COLUMNS)
     for finding in findings:
         table.add_row(finding["type"], finding["value"], _where(finding), finding["rule"])
-    console.print(table, markup=False)
+    console.print(table)
 
 
 def _where(finding: dict[str, Any]) -> str:

@@ -53,6 +53,14 @@ def test_a_table_for_people(letter: str) -> None:
     assert "13812345678" not in result.stdout
 
 
+def test_brackets_are_data_not_markup(tmp_path: Path) -> None:
+    path = tmp_path / "[red].txt"
+    path.write_text("user@[192.168.0.1]", "utf-8")
+    result = CliRunner().invoke(detect, ["--reveal", str(path)])
+    assert "[red].txt (text): 1 found" in result.stdout
+    assert "user@[192.168.0.1]" in result.stdout
+
+
 def test_an_unreadable_path_is_told_and_the_others_are_searched(letter: str) -> None:
     result = CliRunner().invoke(detect, ["--json", "no/such/file", letter])
     assert result.exit_code == 1

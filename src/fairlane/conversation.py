@@ -52,6 +52,8 @@ class Session:
         self._clock = clock or (lambda: 0)
         self._declared = self.keys.config
         self._scripts: dict[str, Script] = {}
+        #: The scripts that a pipeline has sent whole; a server that forgot one answers NOSCRIPT.
+        self.sent: set[str] = set()
 
     def call(self, verb: Verb[R], failed: Exception | None = None) -> Talk[R]:
         """Run a verb: agree on the settings first, load its script when needed, decode the reply.
@@ -77,6 +79,7 @@ class Session:
         stored = yield from self._evaluate(Join())
         self.settings = self._wanted.adopt(Join().decode(stored))
         self._scripts.clear()
+        self.sent.clear()
         self.is_open = True
 
     def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:

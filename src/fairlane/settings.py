@@ -27,6 +27,7 @@ PREFIX: Final = "FAIRLANE_"
 _DATA_DIR: Final = Path(".fairlane")
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "preset": ("default", "seed"),
+    "flow": ("claim", "turns"),
     "policy": ("fair", "aging"),
     "order": ("fifo", "lifo"),
     "admission": ("fair", "system"),
@@ -36,6 +37,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 #: The requirement document, to the letter as far as atomic steps allow (design section 9).
 SEED: Final[Mapping[str, Any]] = {
+    "flow": "turns",
     "policy": "aging",
     "order": "lifo",
     "admission": "system",
@@ -81,6 +83,7 @@ class Settings:
     heartbeat_every_ms: int = _process(15_000, "a worker's report")
 
     preset: str = _shared("default", "seed = the requirement document's formulas, limits and flow")
+    flow: str = _shared("claim", "a turn is one step on credits, or the document's two on Beat")
     policy: str = _shared("fair", "who is next: start-time fair queueing, or the document's aging")
     order: str = _shared("fifo", "in a device's queue: oldest first, or newest first")
     admission: str = _shared("fair", "refuse the flooders first, or everybody (the document's)")

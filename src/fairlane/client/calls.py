@@ -26,12 +26,11 @@ def once(command: Command) -> Talk[Any]:
 
 
 def pipelined(session: Session, batch: Sequence[Verb[Any]]) -> list[Command]:
-    """Return the commands of a pipeline: the first of each script whole, so that it is loaded."""
-    seen: set[str] = set()
+    """Return the commands of a pipeline: a script goes whole the first time, so that it is loaded."""
     commands = []
     for verb in batch:
-        commands.append(session.command(verb, whole=verb.SCRIPT not in seen))
-        seen.add(verb.SCRIPT)
+        commands.append(session.command(verb, whole=verb.SCRIPT not in session.sent))
+        session.sent.add(verb.SCRIPT)
     return commands
 
 

@@ -1,0 +1,141 @@
+"""One attempt of a task, from its message to its recorded end.
+
+The rule: nothing runs that did not start, nothing ends that is not recorded, and the record comes
+before the broker's ack. What a handler raises decides how the attempt ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from billiard.einfo import ExceptionInfo
+from celery import Task as CeleryTask
+from celery.exceptions import SoftTimeLimitExceeded, WorkerLostError
+from celery.worker.request import Request
+
+from fairlane import handlers
+from fairlane.celery.publish import attempt_of
+from fairlane.client import Client
+from fairlane.errors import (
+    Defer,
+    Fail,
+    FairlaneError,
+    NotFound,
+    StaleAttempt,
+    StoreError,
+    TaskEnded,
+)
+from fairlane.ids import new_nonce
+from fairlane.model import Outcome, Task
+from fairlane.verbs import Defer as DeferVerb
+from fairlane.verbs import Fail as FailVerb
+from fairlane.verbs import Finish, Start, Verb
+
+log = logging.getLogger("fairlane.attempt")
+
+#: How long an end is offered to a store that is away: until about the lease is lost.
+_PATIENCE_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
+
+
+def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> str:
+    """Start the attempt, run its handler, record its end; return the state of the task after it.
+
+    `not current` when the attempt may not run: its message was delivered twice, or came too late.
+    """
+    try:
+        task = client.run(Start(task_id, attempt, worker_id, new_nonce())).task
+    except (StaleAttempt, TaskEnded, NotFound) as refused:
+        log.info("attempt %s.%s is not run: %s", task_id, attempt, refused)
+        return "not current"
+    return _record(client, task, _end_of(client, task))
+
+
+def _end_of(client: Client, task: Task) -> Verb[Any]:
+    """Run the handler and return the verb that its outcome calls for."""
+    task_id, attempt = task.task_id, task.attempt
+    try:
+        result = handlers.find(task.task_type)(task)
+        if result is not None and not isinstance(result, Mapping):
+            message = f"a handler returns an object or None, not {type(result).__name__}"
+            raise TypeError(message)
+        end = Finish(task_id, attempt, result)
+        end.args(client.settings)
+    except Defer as asked:
+        in_turns = client.settings.flow == "turns"
+        return DeferVerb(task_id, attempt, str(asked), "device" if in_turns else "task")
+    except Fail as asked:
+        return FailVerb(task_id, attempt, "handler", str(asked), final=True)
+    except SoftTimeLimitExceeded:
+        return FailVerb(task_id, attempt, "time_limit", traceback.format_exc())
+    except Exception as error:  # noqa: BLE001 - whatever a handler raises ends its attempt only
+        return FailVerb(task_id, attempt, type(error).__name__, traceback.format_exc())
+    return end
+
+
+def _record(client: Client, task: Task, end: Verb[Any]) -> str:
+    """Record the end, waiting for a store that is away; a refused end is somebody else's task."""
+    for pause_s in (*_PATIENCE_S, None):
+        try:
+            return _said(task, end, client.run(end))
+        except StoreError as error:
+            log.warning("end of %s.%s: %s", task.task_id, task.attempt, error)
+            if pause_s is None:
+                raise
+            time.sleep(pause_s)
+        except FairlaneError as refused:
+            log.warning("end of %s.%s is refused: %s", task.task_id, task.attempt, refused)
+            break
+    return "not current"
+
+
+def _said(task: Task, end: Verb[Any], reply: Any) -> str:
+    if not isinstance(reply, Outcome):
+        return "done"
+    cause = end.reason if isinstance(end, DeferVerb) else getattr(end, "cause", "")
+    level = logging.ERROR if reply.state == "dead" else logging.WARNING
+    log.log(level, "task %s of %s is %s after attempt %d: %s", task.task_id, task.mac, reply.state,
+            task.attempt, cause)  # fmt: skip
+    return str(reply.state)
+
+
+class AttemptRequest(Request):  # type: ignore[misc]
+    """A message in the worker's main process: it sees what the child can no longer report."""
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:
+        """Record a hard time limit, whose child was killed."""
+        super().on_timeout(soft, timeout)
+        if not soft:
+            self._report("time_limit", f"still running after {timeout:g} s; its process was ended")
+
+    def on_failure(
+        self, exc_info: ExceptionInfo, send_failed_event: bool = True, return_ok: bool = False
+    ) -> Any:
+        """Record a child that died (a signal, out of memory) in the middle of the attempt."""
+        answer = super().on_failure(exc_info, send_failed_event, return_ok)
+        if isinstance(exc_info.exception, WorkerLostError):
+            self._report("worker_lost", str(exc_info.exception))
+        return answer
+
+    def _report(self, cause: str, detail: str) -> None:
+        attempt = attempt_of(self.id)
+        if attempt is None:
+            return
+        client: Client = self.app.fairlane.client
+        try:
+            outcome = client.run(FailVerb(*attempt, cause, detail))
+        except FairlaneError as error:
+            # Without a heartbeat the lease is lost, and the sweep does the same a little later.
+            log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, error)
+        else:
+            log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, outcome.state)
+
+
+class AttemptTask(CeleryTask):  # type: ignore[misc]
+    """The Celery task of every task type."""
+
+    abstract = True
+    Request = AttemptRequest

@@ -1,0 +1,108 @@
+"""What a Celery worker's main process does beside running tasks.
+
+The rule: the worker reports from its first to its last moment. When it is told to stop it offers
+nothing at once, but keeps the leases of what still runs until the last task has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from celery import bootsteps, signals
+from celery.worker import state
+
+from fairlane.celery.beat import DISPATCH_QUEUE
+from fairlane.celery.publish import attempt_of, publisher
+from fairlane.errors import StoreError
+from fairlane.services.dispatcher import Dispatcher, LedDispatcher
+from fairlane.services.janitor import Janitor
+from fairlane.services.reporter import Reporter, new_worker_id
+from fairlane.services.service import Service, run_forever
+
+log = logging.getLogger("fairlane.worker")
+
+
+class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
+    """Registers the worker and reports it; beside the dispatch queue, also dispatches."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def __init__(self, worker: Any, **options: Any) -> None:
+        super().__init__(worker, **options)
+        # Before the pool forks, so that its children know whose they are.
+        worker.app.fairlane.worker_id = new_worker_id()
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._reporter: Reporter | None = None
+
+    def start(self, worker: Any) -> None:
+        """Report, and go on reporting."""
+        fairlane = worker.app.fairlane
+        queues = list(worker.app.amqp.queues.consume_from)
+        self._reporter = Reporter(
+            fairlane.client,
+            fairlane.worker_id,
+            queues=queues,
+            slots=worker.concurrency or 1,
+            active=active_attempts,
+        )
+        self._reporter.step()
+        self._run(self._reporter)
+        if DISPATCH_QUEUE in queues and fairlane.client.settings.flow == "claim":
+            self._run(
+                LedDispatcher(
+                    fairlane.client,
+                    Dispatcher(fairlane.client, publisher(worker.app), fairlane.worker_id),
+                    Janitor(fairlane.client),
+                    fairlane.worker_id,
+                )
+            )
+        # `stop` of this step comes before the pool's last task ends, this signal after it.
+        signals.worker_shutdown.connect(self._leave, weak=False)
+
+    def stop(self, worker: Any) -> None:
+        """Offer nothing any more; what runs may end in peace."""
+        if self._reporter is not None:
+            _quietly(self._reporter.drain)
+
+    def terminate(self, worker: Any) -> None:
+        """Leave at once: the worker is told to."""
+        self._leave()
+
+    def _run(self, service: Service) -> None:
+        name = f"fairlane-{type(service).__name__.lower()}"
+        thread = threading.Thread(
+            target=run_forever, args=(service, self._stopped), name=name, daemon=True
+        )
+        thread.start()
+        self._threads.append(thread)
+
+    def _leave(self, **_: Any) -> None:
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(timeout=5.0)
+        if self._reporter is not None:
+            _quietly(self._reporter.leave)
+
+
+def active_attempts() -> list[tuple[str, int]]:
+    """Return the attempts that this worker's pool runs now."""
+    for _ in range(10):
+        try:
+            requests = [request.id for request in state.active_requests]
+        except RuntimeError:
+            # The main thread added one while this one looked.
+            continue
+        return [found for found in map(attempt_of, requests) if found is not None]
+    return []
+
+
+def _quietly(action: Any) -> None:
+    try:
+        action()
+    except StoreError as error:
+        log.warning("worker: %s; its row ends by itself", error)

@@ -1,0 +1,124 @@
+"""The dispatcher: hands out just what workers can take, whoever is owed most first.
+
+The rule: late binding. Whatever waits in a broker's queue is beyond fairness, so a task is leased
+only when a lane has a credit for it, and published at once, all of a round in one batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from fairlane.client import Client
+from fairlane.errors import FairlaneError
+from fairlane.model import Claimed, Leased
+from fairlane.services.janitor import Janitor
+from fairlane.verbs import Claim, Defer, InspectLanes, Lead
+
+Publish = Callable[[Sequence[Leased]], None]
+
+log = logging.getLogger("fairlane.dispatcher")
+
+_IDLE_S = 1.0
+_LEAD_S = 9.0
+_FOREVER_S = 1e9
+
+
+class Dispatcher:
+    """Claims for every lane, publishes, and sleeps until the doorbell or the next due time."""
+
+    every_s = 0.0
+
+    def __init__(self, client: Client, publish: Publish, holder: str) -> None:
+        self._client = client
+        self._publish = publish
+        self._holder = holder
+        self._rounds = 0
+
+    def step(self) -> None:
+        """Hand out one round; when there was nothing to hand out, sleep until there may be."""
+        if self.dispatch() == 0:
+            self._client.wait(_IDLE_S)
+
+    def dispatch(self) -> int:
+        """Lease what every lane has credits for and publish it; return how many tasks that were.
+
+        A task whose publication fails keeps its lease and is published again when that has passed.
+        """
+        lanes = self._client.settings.lanes
+        self._rounds += 1
+        first = self._rounds % len(lanes)
+        claims = [Claim(lane, holder=self._holder) for lane in lanes[first:] + lanes[:first]]
+        leased: list[Leased] = []
+        for claimed in self._client.run_many(claims):
+            if isinstance(claimed, FairlaneError):
+                raise claimed
+            log_expired(claimed)
+            leased += claimed.leased
+        if leased:
+            self._publish(leased)
+        elif self._client.settings.on_no_capacity == "defer":
+            self._defer_without_workers()
+        return len(leased)
+
+    def _defer_without_workers(self) -> None:
+        """Let a lane without any worker back its devices off, one task at a time (spec 3.4)."""
+        for lane in self._client.run(InspectLanes()):
+            if lane.slots == 0 and lane.scheduled > 0:
+                for task in self._client.run(Claim(lane.name, 1, self._holder)).leased:
+                    defer_device(self._client, task, "no worker in the lane")
+
+
+def defer_device(client: Client, task: Leased, reason: str) -> None:
+    """Put a leased task back and let its device back off, and say so."""
+    outcome = client.run(Defer(task.task_id, task.attempt, reason, "device"))
+    if outcome.state == "dead":
+        log.error("task %s of %s is dead after %d defers: %s", task.task_id, task.mac,
+                  outcome.defers, reason)  # fmt: skip
+    else:
+        log.info(
+            "task %s of %s is deferred (%d): %s", task.task_id, task.mac, outcome.defers, reason
+        )
+
+
+def log_expired(claimed: Claimed) -> None:
+    """Say which tasks a claim found to be past their TTL."""
+    for task_id in claimed.expired:
+        log.warning("task %s expired before its turn", task_id)
+
+
+class LedDispatcher:
+    """A dispatcher and a janitor that work while they lead, and else stand by.
+
+    Any number may run, in workers or on their own: one leads, and when it dies the next one takes
+    over after the lease. Two at once would be safe, only wasteful.
+    """
+
+    every_s = 0.0
+
+    def __init__(
+        self, client: Client, dispatcher: Dispatcher, janitor: Janitor, holder: str
+    ) -> None:
+        self._client = client
+        self._dispatcher = dispatcher
+        self._janitor = janitor
+        self._holder = holder
+        self._asked_at = self._swept_at = -_FOREVER_S
+        self._leads = False
+
+    def step(self) -> None:
+        """Dispatch one round, and sweep when it is time; stand by while another one leads."""
+        now = time.monotonic()
+        if now - self._asked_at >= _LEAD_S / 3:
+            leads = self._client.run(Lead(self._holder, int(_LEAD_S * 1000)))
+            if leads != self._leads:
+                log.info("%s %s", self._holder, "leads" if leads else "stands by")
+            self._asked_at, self._leads = now, leads
+        if not self._leads:
+            time.sleep(_IDLE_S)
+            return
+        if now - self._swept_at >= self._janitor.every_s:
+            self._janitor.step()
+            self._swept_at = now
+        self._dispatcher.step()

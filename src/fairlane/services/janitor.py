@@ -1,0 +1,75 @@
+"""The janitor: takes back what ended on its own, and keeps the system's level published.
+
+The rule: nothing it does is needed twice and nothing is missed if it comes late; any number of
+janitors may run at once.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from fairlane.client import Client
+from fairlane.model import Swept
+from fairlane.verbs import Purge, Sweep, Watermark
+
+log = logging.getLogger("fairlane.janitor")
+
+_LIMIT = 200
+#: More than this in one go is left to the next step, so that a step ends.
+_MAX_ROUNDS = 100
+
+
+class Janitor:
+    """Sweeps at every step; purges and publishes the watermark when their time has come."""
+
+    def __init__(self, client: Client) -> None:
+        settings = client.settings
+        self._client = client
+        self.every_s = settings.sweep_every_ms / 1000
+        self._purge_every = max(1, settings.purge_every_ms // settings.sweep_every_ms)
+        self._publish_every = max(1, settings.watermark_every_ms // settings.sweep_every_ms)
+        self._steps = 0
+
+    def step(self) -> None:
+        """Take back what is due, and every so often purge and publish."""
+        sweep(self._client)
+        if self._steps % self._purge_every == 0:
+            purge(self._client)
+        if self._steps % self._publish_every == 0:
+            self._client.run(Watermark())
+        self._steps += 1
+
+
+def sweep(client: Client) -> int:
+    """Take back lost leases, ended backoffs and delays, dead turns and silent workers; log them."""
+    taken = 0
+    for _ in range(_MAX_ROUNDS):
+        swept = client.run(Sweep(_LIMIT))
+        _log(swept)
+        count = len(swept.lost) + swept.backoffs + swept.delays + swept.turns + len(swept.workers)
+        taken += count
+        if count < _LIMIT:
+            break
+    return taken
+
+
+def purge(client: Client) -> int:
+    """End every task that is past its TTL, and log their ids."""
+    ended = 0
+    for _ in range(_MAX_ROUNDS):
+        expired = client.run(Purge(_LIMIT))
+        for task_id in expired:
+            log.warning("task %s expired after its TTL", task_id)
+        ended += len(expired)
+        if len(expired) < _LIMIT:
+            break
+    return ended
+
+
+def _log(swept: Swept) -> None:
+    for attempt in swept.lost:
+        log.warning("lease of %s was lost; its task waits again", attempt)
+    for task_id in swept.dead:
+        log.error("task %s is dead: too many of its starts were lost", task_id)
+    for worker in swept.workers:
+        log.warning("worker %s is gone: no report for its TTL", worker)

@@ -1,0 +1,105 @@
+"""The reporter: tells the store what a worker offers, how loaded it is and what it runs.
+
+The rule: a report is true when it is sent and void after its TTL. It carries the running attempts,
+so a task's lease lives exactly as long as its worker says that it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+
+from fairlane.client import Client
+from fairlane.ids import new_nonce
+from fairlane.services.load import Load, LoadMeter, Valve
+from fairlane.verbs import Deregister, Heartbeat
+
+log = logging.getLogger("fairlane.worker")
+
+Active = Callable[[], Sequence[tuple[str, int]]]
+
+
+def new_worker_id() -> str:
+    """Return `hostname:pid:nonce`: containers use a hostname and a pid again, not the nonce."""
+    return f"{socket.gethostname()}:{os.getpid()}:{new_nonce()}"
+
+
+class Reporter:
+    """Reports a worker at every step, and takes its offer away at the end."""
+
+    def __init__(
+        self, client: Client, worker_id: str, *, queues: Sequence[str], slots: int, active: Active
+    ) -> None:
+        settings = client.settings
+        self.every_s = settings.heartbeat_every_ms / 1000
+        self.worker_id = worker_id
+        self._client = client
+        self._queues = frozenset(queues)
+        self._slots = slots
+        self._active = active
+        self._meter = LoadMeter(others_only=settings.backpressure_cpu == "others")
+        self._valve = Valve(settings.pause_percent, settings.resume_percent)
+        self._reason = ""
+        self._leaving = False
+
+    def step(self) -> None:
+        """Report now. Tasks that are no longer this worker's are logged; their ends are refused."""
+        load = self._meter.sample()
+        reason = "shutting down" if self._leaving else self._valve.reason(load)
+        if reason != self._reason:
+            log.warning("worker %s: %s", self.worker_id, reason or "offers its slots again")
+            self._reason = reason
+        stale = self._client.run(
+            Heartbeat(
+                self.worker_id,
+                lanes=self._lanes(has_gpu=load.gpus is not None),
+                slots=0 if reason else self._slots,
+                gpu=load.gpus is not None,
+                active=self._active(),
+                report=self._report(load, reason),
+            )
+        )
+        for attempt in stale:
+            log.warning("attempt %s runs here, but is not current any more", attempt)
+
+    def drain(self) -> None:
+        """Offer nothing from now on; what runs goes on, and its leases are kept."""
+        self._leaving = True
+        self.step()
+
+    def leave(self) -> None:
+        """Take the worker's row away."""
+        self._client.run(Deregister(self.worker_id))
+
+    def _lanes(self, *, has_gpu: bool) -> list[str]:
+        """Return the lanes whose every task type this worker can run."""
+        kinds = self._client.settings.task_types
+        return [
+            lane
+            for lane in self._client.settings.lanes
+            if all(
+                kind.queue in self._queues and (has_gpu or kind.requires != "gpu")
+                for kind in kinds
+                if kind.lane == lane
+            )
+        ]
+
+    def _report(self, load: Load, reason: str) -> dict[str, str]:
+        hostname, pid, nonce = self.worker_id.rsplit(":", 2)
+        gpus = [
+            {"name": gpu.name, "utilisation": gpu.utilisation, "memory": gpu.memory}
+            for gpu in load.gpus or ()
+        ]
+        return {
+            "hostname": hostname,
+            "pid": pid,
+            "nonce": nonce,
+            "queues": ",".join(sorted(self._queues)),
+            "cpu": "" if load.cpu is None else str(load.cpu),
+            "memory": "" if load.memory is None else str(load.memory),
+            "gpus": json.dumps(gpus) if gpus else "",
+            "reason": reason,
+        }

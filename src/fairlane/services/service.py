@@ -1,0 +1,38 @@
+"""The loop around every service."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event
+from typing import Protocol
+
+from fairlane.errors import StoreError
+
+log = logging.getLogger("fairlane.service")
+
+
+class Service(Protocol):
+    """Does what is due now; `every_s` is how long to wait before the next step."""
+
+    every_s: float
+
+    def step(self) -> None:
+        """Do what is due now. Raises StoreError when the store cannot do it."""
+
+
+def run_forever(service: Service, stopped: Event) -> None:
+    """Step until `stopped`; a store that is away is waited for, and said once."""
+    name, away = type(service).__name__.lower(), False
+    while not stopped.is_set():
+        try:
+            service.step()
+        except StoreError as error:
+            if not away:
+                log.warning("%s: %s; trying again every second", name, error)
+            away = True
+            stopped.wait(1.0)
+            continue
+        if away:
+            log.warning("%s: the store is back", name)
+            away = False
+        stopped.wait(service.every_s)

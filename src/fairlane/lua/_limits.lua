@@ -1,10 +1,11 @@
 -- What admits a task, what a lane's workers can take, and the checks that several verbs make.
 
--- Why a task may not be stored now, or nil; `count` is the device's pending tasks in all lanes.
-local function refusal(count, pending)
+-- Why a task may not be stored now, or nil; `count` is the device's pending tasks in all lanes,
+-- `crossed` how many devices this script has put over their limit and not yet written.
+local function refusal(count, pending, crossed)
   local total, per_mac = C.max_total_pending, C.max_per_mac_pending
   if C.admission == 'system' then
-    local over = call('SCARD', OVERLOADED)
+    local over = call('SCARD', OVERLOADED) + (crossed or 0)
     if pending > total then
       return 'global_full', pending, total
     elseif over > 0 then

@@ -7,7 +7,7 @@
 -- Twice    answers `known` for what the first run stored: a re-send is safe
 
 local global = tonumber(call('GET', GLOBAL_PENDING)) or 0
-local lanes, wholes, order = {}, {}, {}
+local crossed, lanes, wholes, order = 0, {}, {}, {}
 local function meet(mac, name)
   local lane = lanes[name] or { key = lane_of(name), devices = {} }
   local d = device(mac, lane.key, wholes[mac])
@@ -28,7 +28,7 @@ for at = 2, #ARGV, 6 do
   else
     local d = lanes[lane] and lanes[lane].devices[mac] or meet(mac, lane)
     local count = d.whole.total + d.whole.coming
-    local reason, pending, limit = refusal(count, global)
+    local reason, pending, limit = refusal(count, global, crossed)
     if reason then
       seen[reason] = (seen[reason] or 0) + 1
       reply[#reply + 1] = { 'refused', reason, pending, limit,
@@ -40,6 +40,7 @@ for at = 2, #ARGV, 6 do
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = expires, id
       d.ids[#d.ids + 1] = id
       d.whole.coming, global = d.whole.coming + 1, global + 1
+      crossed = crossed + (count == C.max_per_mac_pending and 1 or 0)
       reply[#reply + 1] = count + 1
     end
   end

@@ -2,7 +2,7 @@
 --
 -- Returns  {tasks left in the device's lane, 1 if another device is starved}
 -- Errors   TURN_LOST (the token is not that of the device's open turn)
--- Twice    TURN_LOST: the first run ended the turn, and nothing changes
+-- Twice    TURN_LOST, since the first run ended the turn: not to be sent again
 -- Flags    allow-oom
 local d, token = device(ARGV[2], lane_of(ARGV[3])), ARGV[4]
 

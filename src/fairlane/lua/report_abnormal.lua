@@ -2,7 +2,7 @@
 --
 -- Returns  {records kept, records dropped to make room}
 -- Errors   none
--- Twice    stores it twice: these records stand outside the promise that nothing is lost or doubled
+-- Twice    stores it twice: not to be sent again
 
 local length, dropped = 0, 0
 for at = 2, #ARGV do

@@ -16,8 +16,11 @@ local room = want > 0 and want or credits(L, C.headroom)
 local leased, expired = {}, {}
 -- Every round takes a task or a device out, so this bound is met only by a spoilt queue.
 for _ = 1, room + 64 do
-  local d, guarded = next_device(L, exclude_mac)
-  if not d or room == 0 then
+  local d, guarded
+  if room > 0 then
+    d, guarded = next_device(L, exclude_mac)
+  end
+  if not d then
     break
   end
   local batch = guarded and 1 or batch_size(d, room)

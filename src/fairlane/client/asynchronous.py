@@ -12,9 +12,18 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from fairlane import verbs
-from fairlane.client.calls import Clock, Item, accepted, inspect_device, item, pipelined, result
+from fairlane.client.calls import (
+    UNRUN,
+    Clock,
+    Item,
+    accepted,
+    inspect_device,
+    item,
+    pipelined,
+    result,
+)
 from fairlane.client.store import Store, ours
-from fairlane.conversation import NoScript, Session, Talk
+from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.model import Device, Receipt, Refusal, TaskRecord
 from fairlane.settings import Settings
@@ -63,7 +72,7 @@ class AsyncClient:
             raise ours(error) from error
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
         for at, got in enumerate(results):
-            if isinstance(got, NoScript):
+            if isinstance(got, UNRUN):
                 results[at] = await self._attempt(batch[at])
         return results
 

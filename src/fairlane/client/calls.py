@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import redis
 
 from fairlane import verbs
 from fairlane.client.store import ours
-from fairlane.conversation import Command, Session, Talk
-from fairlane.errors import FairlaneError, Refused
+from fairlane.conversation import Command, NoScript, Session, Talk
+from fairlane.errors import ConfigChanged, FairlaneError, Refused
 from fairlane.model import Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
@@ -18,6 +18,8 @@ from fairlane.verbs import Verb
 Clock: TypeAlias = Callable[[], int]
 #: (mac, task_type, data), or a ready Enqueue with an id or a TTL of its own.
 Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | verbs.Enqueue
+#: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
+UNRUN: Final = (NoScript, ConfigChanged)
 
 
 def once(command: Command) -> Talk[Any]:

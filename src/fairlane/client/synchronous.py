@@ -10,6 +10,7 @@ import redis
 
 from fairlane import verbs
 from fairlane.client.calls import (
+    UNRUN,
     Clock,
     Item,
     accepted,
@@ -21,7 +22,7 @@ from fairlane.client.calls import (
 )
 from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
-from fairlane.conversation import NoScript, Session, Talk, event_of
+from fairlane.conversation import Session, Talk, event_of
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.keys import Keys
 from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
@@ -92,7 +93,7 @@ class Client:
             raise ours(error) from error
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
         for at, got in enumerate(results):
-            if isinstance(got, NoScript):
+            if isinstance(got, UNRUN):
                 results[at] = self._attempt(batch[at])
         return results
 

@@ -76,8 +76,9 @@ class Session:
         """Check the store, and agree with it on the shared settings."""
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
         _check(info if isinstance(info, dict) else _info(info), self._wanted)
-        stored = yield from self._evaluate(Join())
-        self.settings = self._wanted.adopt(Join().decode(stored))
+        join = Join(self._wanted.opinions())
+        stored = yield from self._evaluate(join)
+        self.settings = self._wanted.adopt(join.decode(stored))
         self._scripts.clear()
         self.sent.clear()
         self.is_open = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from fairlane.settings import Settings
@@ -14,17 +14,17 @@ from fairlane.verbs.verb import Arg, Verb, pairs, texts
 class Join(Verb[Mapping[str, str]]):
     """Agree on the configuration: the first process writes it, later ones adopt it or are refused.
 
-    Settings that differ from their defaults are what this process insists on. Raises
+    `insists` are the settings that this process wants as they are, text by name. Raises
     ConfigMismatch naming both values.
     """
 
+    insists: Mapping[str, str] = field(default_factory=dict)
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> list[Arg]:
         """Return how many settings are insisted on, these, and the whole configuration."""
-        opinions = settings.opinions()
-        args: list[Arg] = [len(opinions)]
-        for pair in (*opinions.items(), *_stored(settings).items()):
+        args: list[Arg] = [len(self.insists)]
+        for pair in (*self.insists.items(), *_stored(settings).items()):
             args += pair
         return args
 

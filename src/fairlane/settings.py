@@ -119,6 +119,8 @@ class Settings:
         problems = [*_wrong_types(self), *_wrong_values(self)]
         if problems:
             raise InvalidSettings("; ".join(problems))
+        # 2 and 2.0 are one value: the store and the digest must see one text.
+        object.__setattr__(self, "aging_weight", float(self.aging_weight))
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Settings:

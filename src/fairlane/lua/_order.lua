@@ -45,15 +45,11 @@ local function start_tag(d)
   return tag
 end
 
-local function enter(d)
+-- Write a device's place: under `fair` its tag, under `aging` the score of its oldest task.
+local function rank(d, tag)
   local L, oldest = d.lane, d.oldest or now
-  local score
-  if C.policy == 'aging' then
-    score = aging_score(oldest, d.turn, call('HINCRBY', L.virtual, 'arrivals', 1))
-  else
-    score = -start_tag(d)
-  end
-  call('ZADD', L.schedule, score, d.mac)
+  call('ZADD', L.schedule, C.policy == 'fair' and -tag
+    or aging_score(oldest, d.turn, call('HINCRBY', L.virtual, 'arrivals', 1)), d.mac)
   call('ZADD', L.waiting, math.max(oldest, d.served), d.mac)
 end
 
@@ -73,18 +69,22 @@ local function leave(d)
 end
 
 -- The one rule of membership: a device is in the schedule if and only if it has a queue and is
--- neither paused, nor in backoff, nor in a two-step turn.
+-- neither paused, nor in backoff, nor in a two-step turn. True when it came in.
 local function seat(d)
   local L = d.lane
   local can_go = not d.paused and call('LLEN', d.queue) > 0
     and not call('ZSCORE', L.backoff, d.mac) and not call('ZSCORE', TURNS, d.turn_id)
   if not can_go then
     leave(d)
-  elseif not call('ZSCORE', L.schedule, d.mac) then
-    enter(d)
-    return true
+    return false
   end
-  return false
+  local score = call('ZSCORE', L.schedule, d.mac)
+  if not score then
+    rank(d, C.policy == 'fair' and start_tag(d))
+  elseif d.oldest ~= d.oldest_before then
+    rank(d, -tonumber(score))
+  end
+  return not score
 end
 
 -- Move a device's tag by `cost` (negative: a refund), wherever the tag stands.
@@ -189,10 +189,7 @@ local function settle_turn(d, charged)
   local L, queued = d.lane, call('LLEN', d.queue) > 0
   local tag = d.tag + math.floor(charged * COST / d.weight)
   if queued then
-    local oldest = d.oldest or now
-    call('ZADD', L.schedule, C.policy == 'fair' and -tag
-      or aging_score(oldest, d.turn, call('HINCRBY', L.virtual, 'arrivals', 1)), d.mac)
-    call('ZADD', L.waiting, math.max(oldest, d.served), d.mac)
+    rank(d, tag)
   else
     call('ZREM', L.schedule, d.mac)
     call('ZREM', L.waiting, d.mac)

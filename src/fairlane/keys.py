@@ -217,7 +217,7 @@ TABLE: Final[tuple[Key, ...]] = (
         "capacity",
         "",
         "Hash",
-        "slots and pool per lane, workers with a GPU, the measured drain rate",
+        "slots, pool and mean run time per lane, workers with a GPU, the measured drain rate",
         "a few fields per lane",
         "heartbeat, sweep, watermark",
     ),

@@ -108,7 +108,7 @@ class Settings:
     lease_ms: int = _shared(30_000, "a lease without a start or a heartbeat; a worker's TTL")
     active_ttl_ms: int = _shared(900_000, "the longest two-step turn: the lock's EX")
     turn_lease_ms: int = _shared(30_000, "a two-step turn without a renewal")
-    headroom: int = _shared(1, "tasks leased beyond the free slots, so that no slot runs dry")
+    target_delay_ms: int = _shared(20, "how long a leased task may wait in the broker, about")
     dead_letter_cap: int = _shared(10_000, "dead letters kept; the oldest is dropped and counted")
     abnormal_cap: int = _shared(5_000, "abnormal records kept; the oldest is dropped and counted")
     abnormal_ttl_ms: int = _shared(20_000, "abnormal records end this long after the last one")
@@ -153,6 +153,14 @@ class Settings:
         """Return settings with a preset's values (`preset="seed"`) under the given ones."""
         preset = SEED if values.get("preset") == "seed" else {}
         return cls(**{**preset, **values})
+
+    def environ(self) -> dict[str, str]:
+        """Return the environment variables that make these settings again in another process."""
+        return {
+            PREFIX + item.name.upper(): _text(getattr(self, item.name))
+            for item in fields(self)
+            if getattr(self, item.name) != item.default
+        }
 
     def shared(self) -> dict[str, str]:
         """Return the shared settings as the store keeps them, text by field name."""
@@ -231,6 +239,8 @@ def _parse(hint: Any, text: str) -> Any:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, tuple) and all(isinstance(part, Path) for part in value):
+        return os.pathsep.join(map(str, value))
     if isinstance(value, tuple):
         return json.dumps([kind.as_dict() for kind in value], sort_keys=True)
     return str(value)
@@ -262,12 +272,11 @@ def _wrong_values(settings: Settings) -> list[str]:
         for name, choices in _CHOICES.items()
         if getattr(settings, name) not in choices
     ]
-    may_be_zero = {"headroom"}
     for item in fields(settings):
         value = getattr(settings, item.name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if not (value > 0 or (item.name in may_be_zero and value == 0)) or value > 10**12:
+        if not 0 < value <= 10**12:
             problems.append(f"{item.name}: {value} is not between 1 and 10^12")
     if not problems:
         problems += _disagreements(settings)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from celery import Celery
-from kombu import Queue
+from kombu import Exchange, Queue
 
 from fairlane import detect
 from fairlane.celery.beat import DISPATCH_QUEUE, schedule
@@ -61,7 +61,8 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "worker_prefetch_multiplier": 1,
         # A lost worker's task is counted and taken back by fairlane, never by the broker.
         "task_reject_on_worker_lost": False,
-        "task_queues": [Queue(name) for name in queues],
+        # Each with an exchange and key of its own: the default ones would deliver to all of them.
+        "task_queues": [Queue(name, Exchange(name), routing_key=name) for name in queues],
         "task_default_queue": DISPATCH_QUEUE,
         # A publish to a hung broker would block for ever without a timeout.
         "broker_transport_options": {

@@ -28,7 +28,7 @@ def once(command: Command) -> Talk[Any]:
 
 
 def pipelined(session: Session, batch: Sequence[Verb[Any]]) -> list[Command]:
-    """Return the commands of a pipeline: a script goes whole the first time, so that it is loaded."""
+    """Return the commands of a pipeline; a script goes whole the first time."""
     commands = []
     for verb in batch:
         commands.append(session.command(verb, whole=verb.SCRIPT not in session.sent))

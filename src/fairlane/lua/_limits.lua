@@ -70,9 +70,20 @@ local function count_slots()
   call('HSET', CAPACITY, 'gpu_workers', gpu)
 end
 
+-- How many tasks beyond its slots a lane may have leased, so that no slot waits for the dispatcher:
+-- what its slots finish within target_delay, by the measured run time of its tasks. A lane of slow
+-- tasks has none: what waits in the broker cannot be overtaken by a lighter device.
+local function headroom(slots, service_ms)
+  if not service_ms then
+    return 1
+  end
+  return math.min(2 * slots, math.floor(slots * C.target_delay_ms / math.max(1, service_ms)))
+end
+
 -- Free places of a lane: slots and headroom less leased tasks, its own and its pool's.
-local function credits(L, headroom)
-  local f = call('HMGET', CAPACITY, 'slots:' .. L.name, 'pool:' .. L.name, 'pool_slots:' .. L.name)
+local function credits(L)
+  local f = call('HMGET', CAPACITY, 'slots:' .. L.name, 'pool:' .. L.name, 'pool_slots:' .. L.name,
+    'service_ms:' .. L.name)
   local slots = tonumber(f[1]) or 0
   if slots == 0 then
     return 0
@@ -81,7 +92,14 @@ local function credits(L, headroom)
   for name in string.gmatch(f[2], '[^,]+') do
     pool = pool - call('ZCARD', lane_of(name).inflight)
   end
-  return math.max(0, math.min(free, pool) + headroom)
+  return math.max(0, math.min(free, pool) + headroom(slots, tonumber(f[4])))
+end
+
+-- Keep a moving average of how long a lane's tasks run.
+local function learn_service(L, ran_ms)
+  local field = 'service_ms:' .. L.name
+  local before = tonumber(call('HGET', CAPACITY, field)) or ran_ms
+  call('HSET', CAPACITY, field, string.format('%.3f', before + (ran_ms - before) * 0.1))
 end
 
 local function not_found(id)

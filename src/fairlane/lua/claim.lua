@@ -12,7 +12,7 @@ local exclude_mac, with_payload = ARGV[5], ARGV[6] == '1'
 local fair = C.policy == 'fair'
 
 resume(L, 64)
-local room = want > 0 and want or credits(L, C.headroom)
+local room = want > 0 and want or credits(L)
 local leased, expired = {}, {}
 -- Every round takes a task or a device out, so this bound is met only by a spoilt queue.
 for _ = 1, room + 64 do

@@ -6,7 +6,7 @@
 -- Flags    allow-oom
 local id, attempt, result = ARGV[2], ARGV[3], ARGV[4]
 
-local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane')
+local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'started_at')
 if f[1] == 'done' and f[2] == attempt then
   return 0
 end
@@ -16,6 +16,7 @@ if refused then
 end
 local L = lane_of(f[4])
 call('ZREM', L.inflight, id)
+learn_service(L, now - tonumber(f[5]))
 conclude(id, 'running', 'done', f[3], L.name, attempt, 'result', result)
 wake(L)
 return 1

@@ -11,7 +11,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   local v, _, pending = virtual_time(L)
   lanes[#lanes + 1] = {
     name, pending, call('ZCARD', L.schedule), call('ZCARD', L.inflight),
-    tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L, C.headroom),
+    tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L),
     call('ZCARD', L.backoff), string.format('%.0f', v),
     call('ZREVRANGE', L.schedule, 0, 0)[1] or '',
   }

@@ -1,14 +1,14 @@
 """How loaded this host is, as far as it concerns a worker on it.
 
 The rule: a number is measured or it is None, never a made-up 0. CPU is by default the load that is
-not the worker's own tasks: slots already bound its own, and two OCR tasks on two cores must not
-shut the host's lane. A container's limits count before the host's.
+not fairlane's own tasks on this host: slots already bound these, and two OCR tasks on two cores
+must not shut the host's lanes. A container's limits count before the host's.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -53,19 +53,21 @@ class LoadMeter:
 
     def __init__(self, *, others_only: bool) -> None:
         self._others_only = others_only
-        self._process = psutil.Process()
         self._seen: tuple[float, float, float] | None = None
         self._cpu: float | None = None
 
-    def sample(self) -> Load:
-        """Return the load now; CPU as a moving average since the last samples."""
-        return Load(self._sample_cpu(), _memory_percent(), gpus())
+    def sample(self, workers: Iterable[int] = ()) -> Load:
+        """Return the load now; CPU as a moving average over the samples.
 
-    def _sample_cpu(self) -> float | None:
+        `workers` are the process ids of fairlane's workers on this host.
+        """
+        return Load(self._sample_cpu(workers), _memory_percent(), gpus())
+
+    def _sample_cpu(self, workers: Iterable[int]) -> float | None:
         times = psutil.cpu_times()
         idle = times.idle + getattr(times, "iowait", 0.0)
         busy = sum(times) - idle - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
-        now = (busy, idle, self._own_seconds() if self._others_only else 0.0)
+        now = (busy, idle, _seconds_of(workers) if self._others_only else 0.0)
         if self._seen is not None:
             busy_s, idle_s, own_s = (a - b for a, b in zip(now, self._seen, strict=True))
             if busy_s + idle_s > 0:
@@ -75,19 +77,6 @@ class LoadMeter:
                 self._cpu = _NEWEST * percent + (1 - _NEWEST) * before
         self._seen = now
         return None if self._cpu is None else round(self._cpu, 1)
-
-    def _own_seconds(self) -> float:
-        """Return the CPU seconds of this process and its children, those that ended included."""
-        total = 0.0
-        for process in _family(self._process):
-            try:
-                times = process.cpu_times()
-            except psutil.Error:
-                continue
-            total += times.user + times.system
-            if process.pid == self._process.pid:
-                total += times.children_user + times.children_system
-        return total
 
 
 class Valve:
@@ -135,12 +124,21 @@ def _utilisation(pynvml: Any, handle: Any) -> float | None:
         return None
 
 
-def _family(process: psutil.Process) -> Iterator[psutil.Process]:
-    yield process
-    try:
-        yield from process.children(recursive=True)
-    except psutil.Error:
-        return
+def _seconds_of(workers: Iterable[int]) -> float:
+    """Return the CPU seconds of workers and their children, those that have ended included."""
+    total = 0.0
+    for pid in workers:
+        try:
+            worker = psutil.Process(pid)
+            times = worker.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+            for child in worker.children(recursive=True):
+                times = child.cpu_times()
+                total += times.user + times.system
+        except psutil.Error:
+            # It ended, or it lives in another container.
+            continue
+    return total
 
 
 def _cpus() -> int:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from fairlane.client import Client
 from fairlane.ids import new_nonce
 from fairlane.services.load import Load, LoadMeter, Valve
-from fairlane.verbs import Deregister, Heartbeat
+from fairlane.verbs import Deregister, Heartbeat, InspectWorkers
 
 log = logging.getLogger("fairlane.worker")
 
@@ -47,7 +47,7 @@ class Reporter:
 
     def step(self) -> None:
         """Report now. Tasks that are no longer this worker's are logged; their ends are refused."""
-        load = self._meter.sample()
+        load = self._meter.sample(self._workers_here())
         reason = "shutting down" if self._leaving else self._valve.reason(load)
         if reason != self._reason:
             log.warning("worker %s: %s", self.worker_id, reason or "offers its slots again")
@@ -73,6 +73,12 @@ class Reporter:
     def leave(self) -> None:
         """Take the worker's row away."""
         self._client.run(Deregister(self.worker_id))
+
+    def _workers_here(self) -> set[int]:
+        """Return the process ids of this host's workers: their load is no load of others."""
+        hostname = socket.gethostname()
+        rows = [worker.report for worker in self._client.run(InspectWorkers())]
+        return {os.getpid(), *(int(row["pid"]) for row in rows if row["hostname"] == hostname)}
 
     def _lanes(self, *, has_gpu: bool) -> list[str]:
         """Return the lanes whose every task type this worker can run."""

@@ -1,0 +1,55 @@
+"""The command line: `fairlane COMMAND`.
+
+The rule: standard output is data, standard error is talk; `--json` is the same data for programs.
+Exit status: 0 done, 1 it went wrong, 2 wrong usage or settings, 69 the store is not there.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import rich_click as click
+
+from fairlane.cli.demo import demo
+from fairlane.cli.detect import detect
+from fairlane.cli.levels import devices, lanes, stats, workers
+from fairlane.cli.migrate import migrate
+from fairlane.cli.run import beat, dispatcher, worker
+from fairlane.cli.settings import settings
+from fairlane.cli.up import up
+from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
+
+EX_UNAVAILABLE = 69
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="fairlane")
+@click.option("-v", "--verbose", is_flag=True, help="Tell more on standard error.")
+def cli(*, verbose: bool) -> None:
+    """Run and look at fairlane, the fair per-device task scheduler.
+
+    Settings come from FAIRLANE_* variables; `fairlane settings` lists them.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+
+
+for command in (
+    beat, demo, detect, devices, dispatcher, lanes, migrate, settings, stats, up, worker, workers,
+):  # fmt: skip
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit; an error is one line that names the next step."""
+    try:
+        cli(prog_name="fairlane")
+    except FairlaneError as error:
+        click.echo(f"error: {error}", err=True)
+        if isinstance(error, StoreUnavailable):
+            sys.exit(EX_UNAVAILABLE)
+        sys.exit(2 if isinstance(error, InvalidInput) else 1)

@@ -1,0 +1,95 @@
+"""`fairlane stats`, `lanes`, `workers`, `devices`: the system's levels, read from the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import rich_click as click
+from rich.console import Console
+from rich.table import Table
+
+from fairlane.client import Client
+from fairlane.settings import Settings
+from fairlane.verbs import InspectLanes, InspectTotals, InspectWorkers, Overload
+
+_json = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+
+
+@click.command(short_help="How much waits, runs and has ended.")
+@_json
+def stats(*, as_json: bool) -> None:
+    """Show how much waits, runs and has ended, and whether the system is overloaded."""
+    with Client(Settings.from_env()) as client:
+        totals, overload = client.run(InspectTotals()), client.run(Overload())
+    data = {
+        "pending": totals.pending,
+        "delayed": totals.delayed,
+        "leased": totals.leased,
+        "dead_letters": totals.dead_letters,
+        "overloaded": overload.overloaded,
+        **totals.counts,
+    }
+    _show([data], as_json=as_json, one=True)
+
+
+@click.command(short_help="Pending, leased, slots and credits of every lane.")
+@_json
+def lanes(*, as_json: bool) -> None:
+    """Show every lane: what waits, what is leased, what its workers can take, who is next."""
+    with Client(Settings.from_env()) as client:
+        _show([asdict(lane) for lane in client.run(InspectLanes())], as_json=as_json)
+
+
+@click.command(short_help="What each worker offers, and why it offers nothing.")
+@_json
+def workers(*, as_json: bool) -> None:
+    """Show the workers: lanes, slots, load, and why one offers nothing."""
+    with Client(Settings.from_env()) as client:
+        rows = [asdict(worker) for worker in client.run(InspectWorkers())]
+    _show([row.pop("report") | row for row in rows], as_json=as_json)
+
+
+@click.command(short_help="Devices with pending tasks: waits, scores, ranks.")
+@click.option("--limit", default=50, show_default=True, help="How many, the longest waiting first.")
+@_json
+def devices(*, limit: int, as_json: bool) -> None:
+    """Show the devices that have pending tasks, with S(d, t) at this moment."""
+    with Client(Settings.from_env()) as client:
+        found = [client.device(mac) for mac, _ in client.devices(limit=limit)]
+    rows = []
+    for device in found:
+        row = asdict(device)
+        row["lanes"] = [lane for lane in row["lanes"] if lane["pending"]]
+        if not as_json:
+            row["lanes"] = ", ".join(
+                f"{lane['lane']} {lane['pending']}"
+                + (f" ({lane['held_by']})" if lane["held_by"] else f" (rank {lane['rank']})")
+                for lane in row["lanes"]
+            )
+        rows.append(row)
+    _show(rows, as_json=as_json)
+
+
+def _show(rows: Sequence[dict[str, Any]], *, as_json: bool, one: bool = False) -> None:
+    if as_json:
+        click.echo(json.dumps(rows[0] if one else rows, indent=2))
+        return
+    console = Console(markup=False)
+    if not rows:
+        click.echo("none", err=True)
+        return
+    table = Table(*([] if one else rows[0]), show_header=not one)
+    for row in rows:
+        if one:
+            for name, value in row.items():
+                table.add_row(name, str(value))
+        else:
+            table.add_row(*map(_cell, row.values()))
+    console.print(table)
+
+
+def _cell(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,199 @@
+"""The demo's traffic: what each device sends, when, and what became of it.
+
+The rule: every device speaks through the public client, as a device's gateway would; what is told
+in the end is read from the tasks' records, not remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fairlane import samples
+from fairlane.cli.stack import Stack
+from fairlane.errors import FairlaneError, Refused, StoreUnavailable
+from fairlane.files import FileStore
+from fairlane.model import TERMINAL, TaskRecord
+from fairlane.verbs import InspectTask, InspectTotals
+
+DEVICES: Final = 40
+FLOODER: Final = "02:00:00:00:f1:0d"
+WARMER: Final = "02:00:00:00:3a:23"
+_LIGHT_TEXTS: Final = 6
+_LIGHT_SPREAD_S: Final = 20.0
+_FLOOD_TEXTS: Final = 500
+_FLOOD_IMAGES: Final = 60
+_READY_S: Final = 60.0
+_LONGEST_S: Final = 150.0
+_SEED: Final = 20261130
+
+
+@dataclass
+class Sending:
+    """One task of the plan: at `at_s` after the start, `mac` sends `data`."""
+
+    at_s: float
+    mac: str
+    task_type: str
+    data: dict[str, Any]
+
+
+@dataclass
+class DeviceOutcome:
+    """What a device sent and what became of it."""
+
+    mac: str
+    accepted: int = 0
+    refused: int = 0
+    waits_ms: list[int] = field(default_factory=list)
+    states: Counter[str] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Outcome:
+    """What all devices sent, and how long it took."""
+
+    devices: dict[str, DeviceOutcome]
+    seconds: float
+    lost_by_count: int
+
+
+class Replay:
+    """Sends the plan, follows it to its end and reads what became of it."""
+
+    def __init__(self, stack: Stack, files_dir: Path, *, flood: bool) -> None:
+        self._stack = stack
+        self._client = stack.client
+        self._files = FileStore(files_dir)
+        self._flood = flood
+        self._console = Console(stderr=True)
+
+    def run(self) -> Outcome:
+        """Run it all. Raises StoreUnavailable when the workers do not come up."""
+        self._await_workers()
+        images = [self._files.put(content) for content in samples.images()]
+        self._warm_up(images[0])
+        plan = sorted(self._plan(images), key=lambda sending: sending.at_s)
+        outcomes = {mac: DeviceOutcome(mac) for mac in dict.fromkeys(s.mac for s in plan)}
+        started = time.monotonic()
+        ids = self._send(plan, outcomes)
+        records = self._follow(ids)
+        for record in records:
+            _count(outcomes[record.mac], record)
+        lost = self._client.run(InspectTotals()).lost()
+        return Outcome(outcomes, time.monotonic() - started, lost)
+
+    def _await_workers(self) -> None:
+        ends_at = time.monotonic() + _READY_S
+        with self._console.status("starting store, workers and Beat"):
+            while not self._stack.is_ready():
+                self._stack.watch()
+                if time.monotonic() > ends_at:
+                    message = (
+                        f"demo: a lane has no worker after {_READY_S:.0f} s; try `fairlane up`"
+                    )
+                    raise StoreUnavailable(message)
+                time.sleep(0.1)
+
+    def _warm_up(self, image: str) -> None:
+        """Let every worker process build its OCR model, which would be the first device's wait."""
+        with self._console.status("loading the OCR model in every worker process"):
+            ids = [
+                self._client.enqueue(WARMER, kind, data).task_id
+                for _ in range(4)
+                for kind, data in (("ocr", {"file": image}), ("text", {"text": "warm"}))
+            ]
+            self._follow(ids)
+
+    def _plan(self, images: list[str]) -> Iterator[Sending]:
+        chance, texts = random.Random(_SEED), samples.texts()  # noqa: S311 - a plan, no secret
+        for number in range(1, DEVICES):
+            mac = f"02:00:00:00:00:{number:02x}"
+            first_s = chance.uniform(0.5, _LIGHT_SPREAD_S)
+            for _ in range(_LIGHT_TEXTS):
+                text = {"text": chance.choice(texts)}
+                yield Sending(first_s + chance.uniform(0, 5.0), mac, "text", text)
+            if number % 3 == 0:
+                yield Sending(first_s, mac, "ocr", {"file": chance.choice(images)})
+        if self._flood:
+            for number in range(_FLOOD_TEXTS):
+                text = {"text": texts[number % len(texts)]}
+                yield Sending(0.0, FLOODER, "text", text)
+            for number in range(_FLOOD_IMAGES):
+                yield Sending(0.0, FLOODER, "ocr", {"file": images[number % len(images)]})
+
+    def _send(self, plan: list[Sending], outcomes: dict[str, DeviceOutcome]) -> list[str]:
+        """Send every task at its time; a refused one is sent again a little later."""
+        ids: list[str] = []
+        waiting = list(plan)
+        started = time.monotonic()
+        with self._progress() as progress:
+            bar = progress.add_task("devices send", total=len(plan))
+            while waiting:
+                now_s = time.monotonic() - started
+                due = [sending for sending in waiting if sending.at_s <= now_s]
+                waiting = [sending for sending in waiting if sending.at_s > now_s]
+                full: set[str] = set()
+                for sending in due:
+                    receipt = None if sending.mac in full else self._try(sending)
+                    if receipt is None:
+                        outcomes[sending.mac].refused += sending.mac not in full
+                        full.add(sending.mac)
+                        sending.at_s = now_s + 0.5
+                        waiting.append(sending)
+                        continue
+                    ids.append(receipt)
+                    outcomes[sending.mac].accepted += 1
+                    progress.advance(bar)
+                self._stack.watch()
+                if now_s > _LONGEST_S:
+                    break
+                time.sleep(0.02)
+        return ids
+
+    def _try(self, sending: Sending) -> str | None:
+        try:
+            return self._client.enqueue(sending.mac, sending.task_type, sending.data).task_id
+        except Refused:
+            return None
+
+    def _follow(self, ids: list[str]) -> list[TaskRecord]:
+        """Wait until every task has ended, and return their records."""
+        ended: dict[str, TaskRecord] = {}
+        ends_at = time.monotonic() + _LONGEST_S
+        with self._progress() as progress:
+            bar = progress.add_task("workers check", total=len(ids))
+            while len(ended) < len(ids) and time.monotonic() < ends_at:
+                open_ids = [task_id for task_id in ids if task_id not in ended][:200]
+                for record in self._client.run_many([InspectTask(task_id) for task_id in open_ids]):
+                    if not isinstance(record, FairlaneError) and record.state in TERMINAL:
+                        ended[record.task_id] = record
+                progress.update(bar, completed=len(ended))
+                self._stack.watch()
+                time.sleep(0.1)
+        return list(ended.values())
+
+    def _progress(self) -> Progress:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        return Progress(*columns, TimeElapsedColumn(), console=self._console, transient=True,
+                        disable=not sys.stderr.isatty())  # fmt: skip
+
+
+def _count(outcome: DeviceOutcome, record: TaskRecord) -> None:
+    outcome.states[record.state] += 1
+    if record.started_at_ms:
+        outcome.waits_ms.append(record.started_at_ms - record.created_at_ms)
+    if record.result:
+        for kind, count in json.loads(record.result).get("counts", {}).items():
+            outcome.findings[kind] += count

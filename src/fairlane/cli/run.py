@@ -1,0 +1,79 @@
+"""`fairlane worker`, `beat`, `dispatcher`: one process of the system, in the foreground.
+
+The rule: a worker and a Beat are Celery's own, started with the options that fairlane needs; who
+knows Celery may as well start `celery -A fairlane.celery worker` himself.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import rich_click as click
+
+from fairlane.settings import Settings
+
+
+def worker_arguments(
+    queues: str, *, concurrency: int, name: str, pool: str = "prefork", log_level: str = "WARNING"
+) -> list[str]:
+    """Return the arguments of a Celery worker.
+
+    Gossip and mingle are off: workers learn of each other through the store.
+    """
+    return [
+        "worker", f"--queues={queues}", f"--concurrency={concurrency}", f"--pool={pool}",
+        f"--hostname={name}@%h", f"--loglevel={log_level}", "--without-gossip", "--without-mingle",
+    ]  # fmt: skip
+
+
+def task_queues(settings: Settings) -> str:
+    """Return the queues of every task type, for a worker that serves all lanes."""
+    return ",".join(dict.fromkeys(kind.queue for kind in settings.task_types))
+
+
+@click.command(short_help="Run a worker (Celery, prefork).")
+@click.option("--queues", help="Queues to serve; all task types' queues by default.")
+@click.option("-c", "--concurrency", default=2, show_default=True, help="Tasks at once.")
+@click.option("--name", default="worker", show_default=True, help="What the worker is called.")
+@click.option("--pool", default="prefork", show_default=True, help="Celery's pool.")
+@click.option("--loglevel", default="INFO", show_default=True)
+def worker(*, queues: str | None, concurrency: int, name: str, pool: str, loglevel: str) -> None:
+    """Run a worker. It registers itself, reports its load and offers its slots.
+
+    One that serves `sensitive.dispatch` also dispatches, if no other one leads.
+    """
+    from fairlane.celery import make_app
+
+    app = make_app()
+    served = queues or task_queues(app.fairlane.client.settings)
+    app.worker_main(
+        worker_arguments(served, concurrency=concurrency, name=name, pool=pool, log_level=loglevel)
+    )
+
+
+@click.command(short_help="Run Beat: the safety net by the clock.")
+@click.option("--loglevel", default="INFO", show_default=True)
+def beat(*, loglevel: str) -> None:
+    """Run Beat: dispatch, sweep, purge and watermark by the clock. Several do no harm."""
+    from fairlane.celery import make_app
+
+    make_app().start(["beat", f"--loglevel={loglevel}", "--pidfile="])
+
+
+@click.command(short_help="Run a dispatcher of its own.")
+def dispatcher() -> None:
+    """Hand out tasks as workers have room for them; stand by while another dispatcher leads."""
+    from fairlane.celery import make_app
+    from fairlane.celery.publish import publisher
+    from fairlane.services.dispatcher import Dispatcher, LedDispatcher
+    from fairlane.services.janitor import Janitor
+    from fairlane.services.reporter import new_worker_id
+    from fairlane.services.service import run_forever
+
+    app = make_app()
+    client, holder, stopped = app.fairlane.client, new_worker_id(), threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    service = Dispatcher(client, publisher(app), holder)
+    run_forever(LedDispatcher(client, service, Janitor(client), holder), stopped)

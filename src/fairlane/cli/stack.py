@@ -1,0 +1,169 @@
+"""The whole system as processes of this machine: store, workers, Beat, under one supervisor.
+
+The rule: what dies is started again, with backoff, and said; what was started is gone when the
+supervisor is, however it ends (each child has a watchdog that holds on to this process).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from fairlane import watchdog
+from fairlane.celery.beat import DISPATCH_QUEUE
+from fairlane.cli.run import worker_arguments
+from fairlane.client import Client
+from fairlane.settings import Settings
+from fairlane.verbs import InspectLanes
+
+_CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
+_BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+#: A child that lived this long has recovered: its next end is a first one again.
+_STEADY_S: Final = 60.0
+_STOP_S: Final = 15.0
+
+
+@dataclass
+class Child:
+    """One supervised process."""
+
+    name: str
+    command: Sequence[str]
+    process: subprocess.Popen[bytes] | None = None
+    ends: int = 0
+    started_at: float = 0.0
+    due_at: float = 0.0
+
+
+class Stack:
+    """Starts the store, a worker per lane, a dispatcher and Beat; starts again what dies.
+
+    A worker per lane keeps slow lanes out of the way of fast ones: a slot that serves both would be
+    busy with the slow one's tasks most of the time.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        concurrency: int,
+        say: Callable[[str], None],
+        log_file: Path | None = None,
+        log_level: str = "WARNING",
+    ) -> None:
+        self.client = Client(settings)
+        self._say = say
+        self._log_file = log_file
+        self._stopping = threading.Event()
+        # Children name the running store; one that named embedded:// might start a second owner.
+        settings = replace(
+            settings, store_url=self.client.store_url, broker_url=self.client.broker_url
+        )
+        self._environ = {**_inherited(), **settings.environ()}
+        self.children = [
+            *(
+                self._worker(f"worker-{lane}", _queues_of(lane, settings), concurrency, log_level)
+                for lane in settings.lanes
+            ),
+            self._worker("dispatcher", DISPATCH_QUEUE, 1, log_level, pool="solo"),
+            Child("beat", [*_CELERY, "beat", f"--loglevel={log_level}", "--pidfile="]),
+        ]
+
+    def _worker(
+        self, name: str, queues: str, concurrency: int, log_level: str, pool: str = "prefork"
+    ) -> Child:
+        arguments = worker_arguments(
+            queues, concurrency=concurrency, name=name, pool=pool, log_level=log_level
+        )
+        return Child(name, _CELERY + arguments)
+
+    def __enter__(self) -> Self:
+        try:
+            self.client.ping()
+            for child in self.children:
+                self._start(child)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def is_ready(self) -> bool:
+        """Whether every lane has workers that offer slots."""
+        return all(lane.slots > 0 for lane in self.client.run(InspectLanes()))
+
+    def watch(self) -> None:
+        """Start again what has died and is due; call it often."""
+        now = time.monotonic()
+        for child in self.children:
+            if child.process is None:
+                if now >= child.due_at:
+                    self._start(child)
+                continue
+            status = child.process.poll()
+            if status is None or self._stopping.is_set():
+                continue
+            child.ends = 1 if now - child.started_at > _STEADY_S else child.ends + 1
+            wait_s = _BACKOFF_S[min(child.ends, len(_BACKOFF_S)) - 1]
+            self._say(f"{child.name} ended with status {status}; starting it again in {wait_s:g} s")
+            _end_group(child.process)
+            child.process, child.due_at = None, now + wait_s
+
+    def stop(self) -> None:
+        """End the children, workers first and in peace, then the store."""
+        self._stopping.set()
+        running = [child.process for child in self.children if child.process is not None]
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+        ends_at = time.monotonic() + _STOP_S
+        for process in running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, ends_at - time.monotonic()))
+            _end_group(process)
+            process.wait()
+        self.client.close()
+
+    def _start(self, child: Child) -> None:
+        log: IO[bytes] | None = None
+        if self._log_file is not None:
+            log = self._log_file.open("ab")
+        # In a session of its own: Ctrl-C is for the supervisor, which then stops all in order.
+        child.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchdog.__file__, *child.command],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=self._environ,
+            start_new_session=True,
+        )
+        child.started_at = time.monotonic()
+        if log is not None:
+            log.close()
+
+
+def _queues_of(lane: str, settings: Settings) -> str:
+    kinds = (kind for kind in settings.task_types if kind.lane == lane)
+    return ",".join(dict.fromkeys(kind.queue for kind in kinds))
+
+
+def _inherited() -> Mapping[str, Any]:
+    """Return this environment without its fairlane variables: children get theirs from settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}  # noqa: TID251
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End whatever is left of a child's session: a killed worker leaves its pool behind."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

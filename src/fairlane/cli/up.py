@@ -1,0 +1,45 @@
+"""`fairlane up`: the whole system on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import rich_click as click
+
+from fairlane.settings import Settings
+
+
+@click.command(short_help="Run the whole system here: store, dispatcher, workers, Beat.")
+@click.option("-c", "--concurrency", type=int, help="Tasks at once; one a CPU by default.")
+@click.option("--loglevel", default="INFO", show_default=True, help="Of workers and Beat.")
+def up(*, concurrency: int | None, loglevel: str) -> None:
+    """Run the whole system here, until Ctrl-C: store, dispatcher, workers and Beat.
+
+    The store is the one that FAIRLANE_STORE_URL names; by default an embedded Valkey that keeps its
+    data in .fairlane/store. What dies is started again.
+    """
+    from fairlane.cli.stack import Stack
+
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+
+    def say(text: str) -> None:
+        click.echo(f"fairlane: {text}", err=True)
+
+    with Stack(
+        Settings.from_env(),
+        concurrency=concurrency or os.cpu_count() or 1,
+        say=say,
+        log_level=loglevel,
+    ) as stack:
+        say(f"store {stack.client.store_url}")
+        told = False
+        while not stopped.wait(0.5):
+            stack.watch()
+            if not told and stack.is_ready():
+                told = True
+                say("every lane has workers; Ctrl-C stops all")
+        say("stopping: running tasks may end")

@@ -30,6 +30,8 @@ for _, mac in ipairs(page) do
     seat(d)
     wrong = wrong or placed ~= call('ZSCORE', d.lane.schedule, mac)
   end
+  local over = whole.total > C.max_per_mac_pending
+  wrong = call(over and 'SADD' or 'SREM', OVERLOADED, mac) == 1 or wrong
   if wrong then
     mended[#mended + 1] = mac
   end

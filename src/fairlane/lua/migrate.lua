@@ -14,13 +14,15 @@ for at = 2, #ARGV, 2 do
 end
 
 local policy_before = call('HGET', CONFIG, 'policy')
-local kept = ',' .. lanes .. ','
+local kept, gone = ',' .. lanes .. ',', {}
 for name in string.gmatch(call('HGET', CONFIG, 'lanes') or '', '[^,]+') do
-  local L = lane_of(name)
-  local tasks = call('HGET', L.virtual, 'pending') or 0
-  if not string.find(kept, ',' .. name .. ',', 1, true)
-    and (tonumber(tasks) > 0 or call('ZCARD', L.inflight) > 0) then
-    return fail('LANE_IN_USE', 'lanes: ' .. name .. ' still has tasks; drain it first')
+  if not string.find(kept, ',' .. name .. ',', 1, true) then
+    local L = lane_of(name)
+    local tasks = tonumber(call('HGET', L.virtual, 'pending')) or 0
+    if tasks > 0 or call('ZCARD', L.inflight) > 0 then
+      return fail('LANE_IN_USE', 'lanes: ' .. name .. ' still has tasks; drain it first')
+    end
+    gone[#gone + 1] = L
   end
 end
 
@@ -30,6 +32,9 @@ for _, field in ipairs(fields) do
     call('HSET', CONFIG, field[1], field[2])
     changed[#changed + 1] = field[1]
   end
+end
+for _, L in ipairs(gone) do
+  call('UNLINK', L.backoff, L.virtual, L.finish)
 end
 if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
   for name in string.gmatch(lanes, '[^,]+') do

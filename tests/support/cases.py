@@ -1,0 +1,136 @@
+"""One call of every verb on a store that is prepared for it: what holds of all verbs alike.
+
+The rule: ids, clock and order are fixed, so the same case on another empty store answers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fairlane import verbs
+from fairlane.verbs import Verb
+from support.store import LANE, Store, mac
+
+Case = Callable[[Store], Verb[Any]]
+
+
+def case_of(verb: type[Verb[Any]]) -> Case:
+    """Return the case of a verb."""
+    return CASES[verb]
+
+
+def _queued(store: Store) -> None:
+    for device, task_id in ((1, "a"), (1, "b"), (2, "c")):
+        store.client.enqueue(mac(device), LANE, {"task": task_id}, task_id=task_id)
+
+
+def _leased(store: Store) -> None:
+    _queued(store)
+    assert [task.task_id for task in store.claim(1)] == ["a"]
+
+
+def _running(store: Store) -> None:
+    _leased(store)
+    store.run(verbs.Start("a", 1, "worker", "run"))
+
+
+def _dead(store: Store) -> None:
+    _running(store)
+    for _ in range(store.settings.max_defers + 1):
+        attempt = store.client.task("a").attempt
+        due_ms = store.run(verbs.Defer("a", attempt)).due_ms
+        store.clock.now_ms = max(store.clock.now_ms, due_ms)
+        store.claim(10)
+    assert store.state("a") == "dead"
+
+
+def _turn(store: Store) -> tuple[str, str, str]:
+    _queued(store)
+    turn = store.run(verbs.ClaimDevice(LANE))
+    assert turn is not None
+    return turn.mac, turn.lane, turn.token
+
+
+def _after(prepare: Callable[[Store], None], verb: Verb[Any]) -> Case:
+    def case(store: Store) -> Verb[Any]:
+        prepare(store)
+        return verb
+
+    return case
+
+
+def _worker(store: Store) -> None:
+    store.offer(2, "text", worker_id="host:1:a", report={"cpu": "12"})
+
+
+def _system(store: Store) -> None:
+    _running(store)
+    _worker(store)
+
+
+def _lost(store: Store) -> None:
+    _system(store)
+    store.clock.advance(store.settings.lease_ms)
+
+
+def _late(store: Store) -> None:
+    _queued(store)
+    store.clock.advance(store.settings.task_ttl_ms + 1)
+
+
+def _abnormal(store: Store) -> None:
+    store.run(verbs.ReportAbnormal([{"a": 1}, {"b": [2]}]))
+
+
+def _watermark(store: Store) -> None:
+    _system(store)
+    store.run(verbs.Watermark())
+
+
+def _nothing(store: Store) -> None:
+    """An empty store will do."""
+
+
+CASES: Final[Mapping[type[Verb[Any]], Case]] = {
+    verbs.Cancel: _after(_queued, verbs.Cancel("b")),
+    verbs.Claim: _after(_queued, verbs.Claim(LANE, 2, "me", with_payload=True)),
+    verbs.ClaimDevice: _after(_queued, verbs.ClaimDevice(LANE)),
+    verbs.Configure: _after(_queued, verbs.Configure(mac(1), weight=2.5)),
+    verbs.DeadLetters: _after(_dead, verbs.DeadLetters()),
+    verbs.Defer: _after(_running, verbs.Defer("a", 1, "busy")),
+    verbs.Deregister: _after(_worker, verbs.Deregister("host:1:a")),
+    verbs.Devices: _after(_queued, verbs.Devices()),
+    verbs.Drop: _after(_dead, verbs.Drop(["a", "b"])),
+    verbs.Enqueue: _after(_nothing, verbs.Enqueue(mac(1), LANE, {"a": 1}, task_id="a")),
+    verbs.EnqueueMany: _after(
+        _queued,
+        verbs.EnqueueMany([verbs.Enqueue(mac(3), LANE, {"at": at}, task_id=at) for at in "xyx"]),
+    ),
+    verbs.Fail: _after(_running, verbs.Fail("a", 1, "error", "Traceback: boom")),
+    verbs.Finish: _after(_running, verbs.Finish("a", 1, {"found": 0})),
+    verbs.Heartbeat: _after(
+        _running, verbs.Heartbeat("host:1:a", ["text"], 2, active=[("a", 1), ("z", 9)])
+    ),
+    verbs.InspectDevice: _after(_running, verbs.InspectDevice(mac(1))),
+    verbs.InspectLanes: _after(_system, verbs.InspectLanes()),
+    verbs.InspectTask: _after(_running, verbs.InspectTask("a")),
+    verbs.InspectTotals: _after(_dead, verbs.InspectTotals()),
+    verbs.InspectWorkers: _after(_worker, verbs.InspectWorkers()),
+    verbs.Join: _after(_nothing, verbs.Join()),
+    verbs.Lead: _after(_nothing, verbs.Lead("me")),
+    verbs.Migrate: _after(_queued, verbs.Migrate()),
+    verbs.Overload: _after(_queued, verbs.Overload()),
+    verbs.Pop: lambda store: verbs.Pop(*_turn(store), "me"),
+    verbs.Purge: _after(_late, verbs.Purge()),
+    verbs.ReadAbnormal: _after(_abnormal, verbs.ReadAbnormal()),
+    verbs.ReadWatermark: _after(_watermark, verbs.ReadWatermark()),
+    verbs.Reconcile: _after(_queued, verbs.Reconcile()),
+    verbs.Redrive: _after(_dead, verbs.Redrive(["a", "b"])),
+    verbs.Release: lambda store: verbs.Release(*_turn(store)),
+    verbs.Renew: lambda store: verbs.Renew(*_turn(store)),
+    verbs.ReportAbnormal: _after(_nothing, verbs.ReportAbnormal([{"a": 1}])),
+    verbs.Start: _after(_leased, verbs.Start("a", 1, "worker", "run")),
+    verbs.Sweep: _after(_lost, verbs.Sweep()),
+    verbs.Watermark: _after(_system, verbs.Watermark()),
+}

@@ -1,0 +1,251 @@
+"""What is true of every store at every moment, recomputed from the raw keys.
+
+The rule: nothing here trusts a counter or a script; each is counted anew from the records and lists
+and compared. The numbers (I01 …) are those of the list of invariants that the design keeps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any, TypeAlias
+
+from fairlane.keys import ABNORMAL, TABLE, Keys
+from fairlane.model import TERMINAL, TaskState
+from fairlane.settings import Settings
+
+DeviceLane: TypeAlias = tuple[str, str]  # mac, lane
+SATURATED = 2**52
+_WAITING = (TaskState.PENDING, TaskState.DELAYED)
+_LEASED = (TaskState.LEASED, TaskState.RUNNING)
+_CONFIGURED = {"weight", "paused"}
+
+
+def check_invariants(redis: Any, keys: Keys, settings: Settings, now_ms: int) -> None:
+    """Assert all that holds of a healthy store. `redis` decodes its replies."""
+    seen = _See(redis, keys, settings, now_ms)
+    _check_places(seen)
+    _check_counters(seen)
+    _check_membership(seen)
+    _check_order(seen)
+    _check_totals(seen)
+    _check_capacity(seen)
+    _check_bounds(seen)
+
+
+class _See:
+    """The raw store, read once; no key may be there that the table does not name."""
+
+    def __init__(self, redis: Any, keys: Keys, settings: Settings, now_ms: int) -> None:
+        self.keys, self.settings, self.now_ms = keys, settings, now_ms
+        self._held = _read(redis, keys, settings)
+        prefix = keys.name("TASK")
+        self.tasks: dict[str, dict[str, str]] = {
+            name.removeprefix(prefix): value
+            for name, value in self._held.items()
+            if name.startswith(prefix)
+        }
+        lives = redis.pipeline(transaction=False)
+        for task in self.tasks:
+            lives.pttl(keys.task(task))
+        self.lives_ms: dict[str, int] = dict(zip(self.tasks, lives.execute(), strict=True))
+        self.macs = {record["mac"] for record in self.tasks.values()} | {
+            name.removeprefix(keys.name("META"))
+            for name in self._held
+            if name.startswith(keys.name("META"))
+        }
+        self.queues: dict[DeviceLane, list[str]] = {
+            (mac, lane): queue
+            for mac in self.macs
+            for lane in settings.lanes
+            if (queue := self.get(keys.device("QUEUE", mac, lane), []))
+        }
+        self.delayed: dict[str, float] = self.scores("DELAYED")
+        self.dead: list[str] = self.get(keys.name("DEAD_LETTER"), [])
+
+    def get(self, name: str, otherwise: Any) -> Any:
+        return self._held.get(name, otherwise)
+
+    def scores(self, lua: str, lane: str | None = None) -> dict[str, float]:
+        name = self.keys.name(lua) if lane is None else self.keys.lane(lua, lane)
+        return dict(self.get(name, []))
+
+    def hash(self, name: str) -> dict[str, str]:
+        found: dict[str, str] = self.get(name, {})
+        return found
+
+    def meta(self, mac: str) -> dict[str, str]:
+        return self.hash(self.keys.device("META", mac))
+
+    def field(self, lane: str, name: str) -> str:
+        return name if lane == "main" else f"{lane}.{name}"
+
+    def waiting(self) -> Counter[DeviceLane]:
+        """Count pending and delayed tasks per device and lane, from their lists."""
+        counts = Counter({place: len(queue) for place, queue in self.queues.items()})
+        counts.update((self.tasks[task]["mac"], self.tasks[task]["lane"]) for task in self.delayed)
+        return counts
+
+
+def _read(redis: Any, keys: Keys, settings: Settings) -> dict[str, Any]:
+    """Return every key's value, in the type that the table gives it."""
+    rows = {keys.name(row.lua): row.type.partition(",")[0] for row in (*TABLE, ABNORMAL)}
+    kinds = {}
+    for name in redis.keys("*"):
+        plain = name
+        for lane in settings.lanes:
+            plain = plain.removesuffix(f":{lane}")
+        longest = max(
+            (row for row in rows if row.endswith(":") and name.startswith(row)), default=""
+        )
+        row = rows.get(name) or rows.get(plain) or rows.get(longest)
+        assert row is not None, f"no row of the table names {name}"
+        kinds[name] = row.split()[0]
+    pipeline = redis.pipeline(transaction=False)
+    for name, kind in kinds.items():
+        match kind:
+            case "Hash":
+                pipeline.hgetall(name)
+            case "ZSet":
+                pipeline.zrange(name, 0, -1, withscores=True)
+            case "List":
+                pipeline.lrange(name, 0, -1)
+            case "Set":
+                pipeline.smembers(name)
+            case "Stream":
+                pipeline.xlen(name)
+            case _:
+                pipeline.get(name)
+    return dict(zip(kinds, pipeline.execute(), strict=True))
+
+
+def _check_places(seen: _See) -> None:
+    """I01: each task is in exactly the place that its state names; I15, I21: and for its time."""
+    queued = Counter(task for queue in seen.queues.values() for task in queue)
+    leases = {lane: seen.scores("INFLIGHT", lane) for lane in seen.settings.lanes}
+    leased = Counter(task for tasks in leases.values() for task in tasks)
+    deadlines = seen.scores("DEADLINES")
+    for task, record in seen.tasks.items():
+        state, mac, lane = TaskState(record["state"]), record["mac"], record["lane"]
+        where = f"task {task} is {state}"
+        assert queued[task] == (state is TaskState.PENDING), where
+        assert (task in seen.delayed) == (state is TaskState.DELAYED), where
+        assert leased[task] == (state in _LEASED), where
+        assert seen.dead.count(task) == (state is TaskState.DEAD), where
+        assert (task in deadlines) == (state in _WAITING), where
+        if state is TaskState.PENDING:
+            assert task in seen.queues[mac, lane], where
+        if state in _LEASED:
+            assert task in leases[lane], where
+        if state in _WAITING:
+            assert deadlines[task] == int(record["expires_at"]), where
+        assert (seen.lives_ms[task] > 0) == (state in TERMINAL - {TaskState.DEAD}), where
+    known = set(seen.tasks)
+    assert set(queued) | set(seen.delayed) | set(leased) | set(seen.dead) <= known
+    assert set(deadlines) <= known
+
+
+def _check_counters(seen: _See) -> None:
+    """I05, I06: every counter equals the lists."""
+    waiting = seen.waiting()
+    by_mac: Counter[str] = Counter()
+    by_lane: Counter[str] = Counter()
+    for (mac, lane), count in waiting.items():
+        by_mac[mac] += count
+        by_lane[lane] += count
+    assert int(seen.get(seen.keys.name("GLOBAL_PENDING"), 0)) == by_mac.total()
+    assert set(seen.scores("MACS")) == set(by_mac)
+    for lane in seen.settings.lanes:
+        virtual = seen.hash(seen.keys.lane("VIRTUAL", lane))
+        assert int(virtual.get("pending", 0)) == by_lane[lane], lane
+    limit = seen.settings.max_per_mac_pending
+    over = {mac for mac, count in by_mac.items() if count > limit}
+    assert seen.get(seen.keys.name("OVERLOADED"), set()) == over
+    for mac in seen.macs:
+        meta = seen.meta(mac)
+        assert int(meta.get("pending_count", 0)) == by_mac[mac], mac
+        oldest = []
+        for lane in seen.settings.lanes:
+            count, queue = waiting[mac, lane], seen.queues.get((mac, lane), [])
+            assert int(meta.get(seen.field(lane, "pending_count"), 0)) == count, (mac, lane)
+            ages = [int(seen.tasks[task]["created_at"]) for task in queue]
+            stored = meta.get(seen.field(lane, "oldest_created_at")) or 0
+            assert int(stored) == min(ages, default=0), f"oldest of {mac} in {lane}"
+            oldest += ages
+        assert int(meta.get("oldest_created_at") or 0) == min(oldest, default=0), mac
+        if not by_mac[mac]:
+            left = {name for name in meta if not name.endswith("unschedulable_until")}
+            assert left <= _CONFIGURED, f"a drained device keeps its settings only: {left}"
+
+
+def _check_membership(seen: _See) -> None:
+    """I03, I04: the schedule holds the devices that can go and no others; so does `waiting`."""
+    turns = seen.scores("TURNS")
+    for lane in seen.settings.lanes:
+        backoff = seen.scores("BACKOFF", lane)
+        can_go = {
+            mac
+            for mac, queue_lane in seen.queues
+            if queue_lane == lane
+            and mac not in backoff
+            and f"{lane}|{mac}" not in turns
+            and seen.meta(mac).get("paused") != "1"
+        }
+        assert set(seen.scores("SCHEDULE", lane)) == can_go, lane
+        assert set(seen.scores("WAITING", lane)) == can_go, lane
+        for mac, until in backoff.items():
+            assert int(seen.meta(mac)[seen.field(lane, "unschedulable_until")]) == until, mac
+    for turn in turns:
+        lane, mac = turn.split("|")
+        assert seen.get(seen.keys.device("ACTIVE", mac, lane), ""), f"{turn} has no token"
+
+
+def _check_order(seen: _See) -> None:
+    """S03, S04: the values that order devices are those that their tasks and turns give now."""
+    for lane in seen.settings.lanes:
+        waits = seen.scores("WAITING", lane)
+        for mac, score in seen.scores("SCHEDULE", lane).items():
+            meta = seen.meta(mac)
+            oldest = int(meta[seen.field(lane, "oldest_created_at")])
+            turn = int(meta.get(seen.field(lane, "turn")) or 0)
+            served = int(meta.get(seen.field(lane, "served_at")) or 0)
+            assert waits[mac] == max(oldest, served), f"{mac} waits since"
+            if seen.settings.policy == "fair":
+                assert score <= 0, "a start tag is never negative"
+                assert score.is_integer(), f"tag {score} of {mac}"
+            elif score <= 0:
+                assert -score // 1024 == oldest, f"{mac} ranks by an age that is not its own"
+            else:
+                assert seen.now_ms - oldest >= seen.settings.aging_max_wait_ms, mac
+                never = (2 * SATURATED - score) // 1024 == oldest
+                assert (score == SATURATED - turn) if turn else never, mac
+
+
+def _check_totals(seen: _See) -> None:
+    """I01: whatever was accepted is in the system or ended, and each of them once."""
+    totals = {name: int(value) for name, value in seen.hash(seen.keys.name("TOTALS")).items()}
+    states = Counter(record["state"] for record in seen.tasks.values())
+    inside = sum(states[state] for state in TaskState if state not in TERMINAL)
+    ended = sum(totals.get(state, 0) for state in TERMINAL)
+    assert totals.get("accepted", 0) + totals.get("redriven", 0) == inside + ended
+    for state in TERMINAL:
+        assert states[state] <= totals.get(state, 0), state
+
+
+def _check_capacity(seen: _See) -> None:
+    """I25: the slots that a lane shows are those that its workers reported."""
+    slots: defaultdict[str, int] = defaultdict(int)
+    for worker in seen.scores("WORKERS"):
+        row = seen.hash(seen.keys.name("WORKER") + worker)
+        for lane in filter(None, row.get("lanes", "").split(",")):
+            slots[lane] += int(row["slots"])
+    capacity = seen.hash(seen.keys.name("CAPACITY"))
+    for lane in seen.settings.lanes:
+        assert int(capacity.get(f"slots:{lane}", 0)) == slots[lane], lane
+
+
+def _check_bounds(seen: _See) -> None:
+    """What bounds the lists (I21)."""
+    settings = seen.settings
+    assert len(seen.dead) <= settings.dead_letter_cap
+    assert len(seen.get(seen.keys.doorbell, [])) <= 1
+    assert len(seen.get(seen.keys.name("ABNORMAL"), [])) <= settings.abnormal_cap

@@ -1,0 +1,100 @@
+"""Store many tasks in one step, with a verdict for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairlane import Receipt, Refusal, TaskState, verbs
+from fairlane.errors import InvalidData, InvalidMac, TaskConflict, UnknownTaskType
+from support.store import LANE, Store, mac, receipt_of
+from verbs.conftest import Open
+
+
+def items(*devices: int) -> list[verbs.Enqueue]:
+    return [
+        verbs.Enqueue(mac(device), LANE, {"at": at}, task_id=f"t{at}")
+        for at, device in enumerate(devices)
+    ]
+
+
+def test_returns_a_verdict_per_item_in_their_order(store: Store) -> None:
+    store.client.enqueue(mac(9), LANE, {}, task_id="known")
+    store.client.enqueue(mac(9), LANE, {}, task_id="other")
+    batch = [
+        *items(1, 2, 1),
+        verbs.Enqueue(mac(9), LANE, {}, task_id="known"),
+        verbs.Enqueue(mac(9), LANE, {"b": 1}, task_id="other"),
+    ]
+    *new, known, conflict = store.run(verbs.EnqueueMany(batch))
+    now = store.clock.now_ms
+    assert new == [
+        Receipt("t0", mac(1), now, 1),
+        Receipt("t1", mac(2), now, 1),
+        Receipt("t2", mac(1), now, 2),
+    ]
+    assert known == Receipt("known", mac(9), now, 0, TaskState.PENDING, known=True)
+    assert isinstance(conflict, TaskConflict)
+
+
+def test_a_queue_keeps_the_order_of_the_items(store: Store) -> None:
+    store.run(verbs.EnqueueMany(items(1, 1, 2, 1)))
+    queue = store.redis.lrange(store.keys.device("QUEUE", mac(1), LANE), 0, -1)
+    assert queue == ["t0", "t1", "t3"]
+
+
+def test_an_id_that_stands_twice_in_a_batch_is_one_task(store: Store) -> None:
+    first, second = store.run(verbs.EnqueueMany([items(1)[0]] * 2))
+    assert receipt_of(second) == Receipt(
+        "t0", mac(1), receipt_of(first).created_at_ms, 0, known=True
+    )
+    assert store.client.device(mac(1)).pending == 1
+
+
+def test_a_device_in_two_lanes_is_counted_once(store: Store) -> None:
+    ocr = verbs.Enqueue(mac(1), "ocr", {})
+    text = verbs.Enqueue(mac(1), LANE, {})
+    verdicts = store.run(verbs.EnqueueMany([ocr, text, verbs.Enqueue(mac(1), "ocr", {})]))
+    assert [receipt_of(verdict).pending for verdict in verdicts] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("admission", ["fair", "system"])
+@pytest.mark.parametrize(("in_all", "per_mac"), [(12, 200), (40, 3), (12, 3)])
+def test_equals_one_by_one(open_store: Open, admission: str, in_all: int, per_mac: int) -> None:
+    store = open_store(admission=admission, max_total_pending=in_all, max_per_mac_pending=per_mac)
+    batch = items(*[1, 1, 2, 1, 1, 1, 3] * 3)
+    one_by_one = [store.run(item) for item in batch]
+    state = store.redis.hgetall(store.keys.name("TOTALS")), store.client.devices()
+    store.check()
+    store.redis.flushall()
+    store.redis.set(store.keys.clock, "virtual")
+    together = store.client.enqueue_many(batch)
+    assert together == one_by_one
+    assert (store.redis.hgetall(store.keys.name("TOTALS")), store.client.devices()) == state
+    assert {type(verdict) for verdict in together} == {Receipt, Refusal}
+
+
+def test_a_bad_item_stops_the_batch_before_anything_is_sent(store: Store) -> None:
+    with store.unchanged():
+        with pytest.raises(InvalidMac):
+            store.client.enqueue_many([(mac(1), LANE, {}), ("nonsense", LANE, {})])
+        with pytest.raises(UnknownTaskType):
+            store.client.enqueue_many([(mac(1), LANE, {}), (mac(1), "video", {})])
+    store.refuses(InvalidData, verbs.EnqueueMany([]))
+    store.refuses(InvalidData, verbs.EnqueueMany([verbs.Enqueue(mac(1), LANE, {})] * 1_001))
+
+
+def test_a_thousand_tasks_at_once(store: Store) -> None:
+    verdicts = store.client.enqueue_many((mac(at % 20), LANE, {}) for at in range(1_000))
+    assert all(isinstance(verdict, Receipt) for verdict in verdicts)
+    assert store.client.devices(limit=20) == tuple((mac(at), 50) for at in range(20))
+
+
+def test_twice_answers_known_for_what_the_first_run_stored(store: Store) -> None:
+    batch = verbs.EnqueueMany(items(1, 2, 1))
+    first = store.run(batch)
+    store.clock.advance(1_000)
+    with store.unchanged():
+        second = store.run(batch)
+    assert [receipt_of(verdict).known for verdict in second] == [True] * 3
+    created = [receipt_of(verdict).created_at_ms for verdict in first]
+    assert [receipt_of(verdict).created_at_ms for verdict in second] == created

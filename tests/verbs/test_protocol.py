@@ -1,0 +1,199 @@
+"""What holds of every verb: one answer on every way, lost scripts, second runs, lost settings."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fairlane import AsyncClient, verbs
+from fairlane.errors import (
+    ClockRefused,
+    CorruptReply,
+    FairlaneError,
+    TaskNotFound,
+    TurnLost,
+)
+from fairlane.scripts import load, read
+from fairlane.verbs import Join, Migrate, Verb, every_verb
+from support.cases import CASES, case_of
+from support.store import LANE, Store, mac
+from verbs.conftest import Open
+
+each_verb = pytest.mark.parametrize("kind", every_verb(), ids=lambda verb: verb.SCRIPT)
+Way = Callable[[Store, Verb[Any]], Any]
+
+
+def awaited(store: Store, verb: Verb[Any]) -> Any:
+    async def run() -> Any:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            return await client.run(verb)
+
+    return asyncio.run(run())
+
+
+def pipelined(store: Store, verb: Verb[Any]) -> Any:
+    first, second = store.client.run_many([verbs.Overload(), verb])
+    assert not isinstance(first, FairlaneError)
+    return second
+
+
+def awaited_in_a_pipeline(store: Store, verb: Verb[Any]) -> Any:
+    async def run() -> Any:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            return (await client.run_many([verbs.Overload(), verb]))[1]
+
+    return asyncio.run(run())
+
+
+def test_every_verb_has_a_case() -> None:
+    assert set(CASES) == set(every_verb())
+
+
+@each_verb
+def test_every_way_to_run_a_verb_answers_the_same(open_store: Open, kind: type[Verb[Any]]) -> None:
+    answers = []
+    ways: tuple[Way, ...] = (Store.run, awaited, pipelined, awaited_in_a_pipeline)
+    for way in ways:
+        store = open_store()
+        answers.append(way(store, case_of(kind)(store)))
+        store.check()
+        store.redis.flushall()
+    store.redis.set(store.keys.clock, "virtual")
+    assert answers == [answers[0]] * len(ways)
+    assert not isinstance(answers[0], FairlaneError)
+
+
+@each_verb
+def test_a_server_that_forgot_the_script_gets_it_anew(store: Store, kind: type[Verb[Any]]) -> None:
+    verb = case_of(kind)(store)
+    store.client.run_many([verbs.Overload()])
+    answers: list[Any] = []
+    for way in (Store.run, pipelined, awaited, awaited_in_a_pipeline):
+        store.redis.script_flush("SYNC")
+        try:
+            answers.append(way(store, verb))
+        except FairlaneError as error:
+            answers.append(error)
+    errors = [answer for answer in answers if isinstance(answer, FairlaneError)]
+    # A turn ends once; after that each answer is that it is over.
+    assert [error.code for error in errors] == ["TURN_LOST"] * (3 * (kind is verbs.Release))
+
+
+@each_verb
+def test_a_second_run_does_what_the_twice_line_says(store: Store, kind: type[Verb[Any]]) -> None:
+    twice = next(line for line in read(kind.SCRIPT).splitlines() if line.startswith("-- Twice"))
+    verb = case_of(kind)(store)
+    first = store.run(verb)
+    if re.search("reads again|changes nothing|reads the same", twice):
+        with store.unchanged():
+            second = store.run(verb)
+        if "reads" in twice:
+            assert second == first
+    elif kind.REPEATABLE:
+        store.run(verb)
+    # A second run of a verb that must not be sent again is a test of its own file.
+
+
+@each_verb
+def test_a_real_store_takes_no_clock(store: Store, kind: type[Verb[Any]]) -> None:
+    verb = case_of(kind)(store)
+    store.redis.delete(store.keys.clock)
+    store.refuses(ClockRefused, verb)
+
+
+@each_verb
+def test_the_servers_clock_without_one(store: Store, kind: type[Verb[Any]]) -> None:
+    verb = case_of(kind)(store)
+    store.clock.now_ms = 0
+    before = store.redis.time()[0] * 1000
+    try:
+        store.run(verb)
+    finally:
+        store.is_spoilt = True  # the clock has jumped
+    if kind is verbs.Enqueue:
+        created = store.client.task("a").created_at_ms
+        assert before <= created <= store.redis.time()[0] * 1000 + 1000
+
+
+@each_verb
+def test_a_store_that_came_back_empty_is_set_up_anew(store: Store, kind: type[Verb[Any]]) -> None:
+    if kind in (Join, Migrate):
+        pytest.skip("these set it up")
+    verb = case_of(kind)(store)
+    configured = store.redis.hgetall(store.keys.config)
+    store.redis.flushall()
+    store.redis.set(store.keys.clock, "virtual")
+    # It is empty, after all: what a verb misses there it says.
+    with contextlib.suppress(TaskNotFound, TurnLost):
+        store.run(verb)
+    assert store.redis.hgetall(store.keys.config) == configured
+
+
+@each_verb
+def test_a_script_reads_every_argument_that_its_verb_sends(
+    store: Store, kind: type[Verb[Any]]
+) -> None:
+    verb = case_of(kind)(store)
+    source = read(kind.SCRIPT)
+    last = max([1, *map(int, re.findall(r"ARGV\[(\d+)\]", source))])
+    sent = 1 + len(verb.args(store.client.settings))
+    assert sent >= last if "#ARGV" in source else sent == last
+
+
+@each_verb
+def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) -> None:
+    verb = case_of(kind)(store)
+    if kind in (verbs.Deregister, verbs.Finish, verbs.Cancel, verbs.Lead):
+        nonsense: Any = b"nonsense"
+    else:
+        nonsense = 7
+    with pytest.raises(CorruptReply, match=kind.SCRIPT):
+        store.client._session.decode(verb, nonsense)
+
+
+@each_verb
+def test_the_shebang_stands_first_and_says_the_flags(kind: type[Verb[Any]], store: Store) -> None:
+    settings = None if kind in (Join, Migrate) else store.settings
+    script = load(kind.SCRIPT, store.keys, settings)
+    flags = re.search(r"^-- Flags +(\S+)$", read(kind.SCRIPT), re.MULTILINE)
+    first = script.source.decode().splitlines()[0]
+    assert first == ("#!lua flags=" + flags[1] if flags else "#!lua")
+    assert store.redis.script_load(script.source) == script.sha
+
+
+def test_a_pipeline_tells_each_result_or_error_in_its_place(store: Store) -> None:
+    batch = [
+        verbs.Enqueue(mac(1), LANE, {}, task_id="a"),
+        verbs.InspectTask("unknown"),
+        verbs.Cancel("a"),
+        verbs.Cancel("a"),
+    ]
+    receipt, missing, first, second = store.client.run_many(batch)
+    assert (receipt.task_id, first, second) == ("a", True, False)
+    assert missing.code == "TASK_NOT_FOUND"
+    assert store.client.run_many([]) == []
+
+
+def test_a_pipeline_joins_anew_when_the_settings_changed(store: Store) -> None:
+    store.other().migrate(store.other(batch_size=7).settings)
+    ids = [f"t{at}" for at in range(5)]
+    receipts = store.client.run_many([verbs.Enqueue(mac(1), LANE, {}, task_id=at) for at in ids])
+    assert [receipt.task_id for receipt in receipts] == ids
+    assert store.client.settings.batch_size == 7
+
+
+def test_an_async_pipeline_joins_anew_when_the_settings_changed(store: Store) -> None:
+    async def run() -> list[Any]:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            await client.run(verbs.Overload())
+            store.other().migrate(store.other(batch_size=7).settings)
+            return await client.run_many([verbs.Overload(), verbs.Overload()])
+
+    first, second = asyncio.run(run())
+    assert not isinstance(first, FairlaneError)
+    assert first == second

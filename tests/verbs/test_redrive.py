@@ -1,0 +1,57 @@
+"""Give dead tasks a new series of attempts: their counts start anew, their payload is intact."""
+
+from __future__ import annotations
+
+from fairlane import TaskState, verbs
+from fairlane.errors import InvalidData, InvalidTaskId, StaleAttempt
+from support.store import Store, mac
+
+
+def test_the_counts_start_anew_and_the_payload_is_intact(store: Store) -> None:
+    task_id = store.bury()
+    payload = store.client.task(task_id).payload
+    store.clock.advance(10 * store.settings.task_ttl_ms)
+    assert store.run(verbs.Redrive([task_id])) == (True,)
+    record = store.client.task(task_id)
+    assert (record.state, record.failures, record.defers) == (TaskState.PENDING, 0, 0)
+    assert (record.payload, record.cause, record.error) == (payload, "", "")
+    assert record.created_at_ms == store.clock.now_ms
+    assert store.run(verbs.DeadLetters()) == ()
+    (leased,) = store.claim()
+    assert leased.attempt == 4, "the fence goes on: an attempt of the first series is stale"
+    store.refuses(StaleAttempt, verbs.Start(task_id, 3, "worker", "run"))
+    store.start(leased)
+    store.finish(leased)
+
+
+def test_it_may_be_deferred_and_fail_as_often_as_the_first_time(store: Store) -> None:
+    task_id = store.bury()
+    store.run(verbs.Redrive([task_id]))
+    for _ in range(store.settings.max_attempts):
+        assert store.state(task_id) is not TaskState.DEAD
+        (leased,) = store.claim()
+        store.start(leased)
+        due_ms = store.run(verbs.Fail(task_id, leased.attempt, "boom")).due_ms
+        store.clock.now_ms = max(store.clock.now_ms, due_ms)
+    assert store.state(task_id) is TaskState.DEAD
+
+
+def test_false_for_what_is_no_dead_letter(store: Store) -> None:
+    dead = store.bury()
+    (pending,) = store.enqueue(2)
+    assert store.run(verbs.Redrive([pending, dead, "unknown"])) == (False, True, False)
+    assert [pending for _, pending in store.client.devices()] == [1, 1]
+
+
+def test_what_cannot_be_asked(store: Store) -> None:
+    store.refuses(InvalidData, verbs.Redrive([]))
+    store.refuses(InvalidData, verbs.Redrive(["a"] * 101))
+    store.refuses(InvalidTaskId, verbs.Redrive(["../etc"]))
+
+
+def test_twice_answers_false_for_what_the_first_run_brought_back(store: Store) -> None:
+    task_id = store.bury()
+    assert store.run(verbs.Redrive([task_id, task_id])) == (True, False)
+    with store.unchanged():
+        assert store.run(verbs.Redrive([task_id])) == (False,)
+    assert store.client.device(mac(1)).pending == 1

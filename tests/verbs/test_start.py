@@ -1,0 +1,64 @@
+"""Begin to run a leased task; only its current attempt may, once."""
+
+from __future__ import annotations
+
+from fairlane import Task, TaskState, verbs
+from fairlane.errors import InvalidTaskId, StaleAttempt, TaskEnded, TaskNotFound
+from fairlane.model import Started
+from support.store import LANE, Store, mac
+
+
+def test_returns_the_task_with_its_data_and_the_leases_end(store: Store) -> None:
+    data = {"mac": "x", "task_id": 7, "created_at": None, "__proto__": {"a": [1.0, "中"]}}
+    task_id = store.client.enqueue(mac(1), LANE, data).task_id
+    created = store.clock.now_ms
+    now = store.clock.advance(1_500)
+    (leased,) = store.claim()
+    task = Task(task_id, LANE, mac(1), created, 1, data)
+    assert store.start(leased) == Started(task, now + store.settings.lease_ms)
+    record = store.client.task(task_id)
+    assert (record.state, record.started_at_ms, record.worker) == (TaskState.RUNNING, now, "worker")
+
+
+def test_task_not_found(store: Store) -> None:
+    store.refuses(TaskNotFound, verbs.Start("unknown", 1, "worker", "run"))
+    store.refuses(InvalidTaskId, verbs.Start("../etc", 1, "worker", "run"))
+
+
+def test_task_ended(store: Store) -> None:
+    leased = store.running()
+    store.finish(leased)
+    store.refuses(TaskEnded, verbs.Start(leased.task_id, 1, "worker", "run"), "is done")
+    dead = store.bury(2)
+    store.refuses(TaskEnded, verbs.Start(dead, 3, "worker", "run"), "is dead")
+
+
+def test_stale_attempt_of_an_older_lease(store: Store) -> None:
+    store.enqueue(1)
+    (first,) = store.claim()
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    store.refuses(StaleAttempt, verbs.Start(first.task_id, 1, "worker", "run"), "is pending")
+    (second,) = store.claim()
+    store.refuses(StaleAttempt, verbs.Start(first.task_id, 1, "worker", "run"), "current one, 2")
+    store.refuses(StaleAttempt, verbs.Start(first.task_id, 3, "worker", "run"))
+    store.start(second)
+
+
+def test_stale_attempt_that_another_run_has_started(store: Store) -> None:
+    leased = store.running()
+    other = verbs.Start(leased.task_id, leased.attempt, "worker", "another run")
+    store.refuses(StaleAttempt, other, "is running")
+
+
+def test_a_task_past_its_ttl_may_start_once_it_is_leased(store: Store) -> None:
+    store.enqueue(1, ttl_ms=1_000)
+    (leased,) = store.claim()
+    store.clock.advance(2_000)
+    assert store.start(leased).task.task_id == leased.task_id
+
+
+def test_twice_the_same_run_gets_the_same_answer(store: Store) -> None:
+    leased = store.running()
+    with store.unchanged():
+        assert store.start(leased).task == store.start(leased).task

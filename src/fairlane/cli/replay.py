@@ -29,10 +29,16 @@ from fairlane.verbs import InspectTask, InspectTotals
 DEVICES: Final = 40
 FLOODER: Final = "02:00:00:00:f1:0d"
 WARMER: Final = "02:00:00:00:3a:23"
-_LIGHT_TEXTS: Final = 6
-_LIGHT_SPREAD_S: Final = 20.0
-_FLOOD_TEXTS: Final = 500
-_FLOOD_IMAGES: Final = 60
+#: Light devices come in groups, as people do when a shift begins: a group's images arrive together.
+_GROUP: Final = 10
+_GROUP_EVERY_S: Final = 10.0
+_LIGHT_TEXTS: Final = 5
+_FLOOD_TEXTS: Final = 400
+_FLOOD_IMAGES: Final = 140
+#: Each about half a second of OCR, and a letter of three seconds.
+_QUICK: Final = ("en_two_lines_phone.jpg", "en_one_word_1bit.png", "blank_black.jpg")
+_LETTER: Final = "en_letter_pii.png"
+_FLOOD_LETTERS: Final = 4
 _READY_S: Final = 60.0
 _LONGEST_S: Final = 150.0
 _SEED: Final = 20261130
@@ -82,9 +88,9 @@ class Replay:
     def run(self) -> Outcome:
         """Run it all. Raises StoreUnavailable when the workers do not come up."""
         self._await_workers()
-        images = [self._files.put(content) for content in samples.images()]
-        self._warm_up(images[0])
-        plan = sorted(self._plan(images), key=lambda sending: sending.at_s)
+        quick = [self._files.put(samples.image(name)) for name in _QUICK]
+        self._warm_up(quick[0])
+        plan = sorted(self._plan(quick), key=lambda sending: sending.at_s)
         outcomes = {mac: DeviceOutcome(mac) for mac in dict.fromkeys(s.mac for s in plan)}
         started = time.monotonic()
         ids = self._send(plan, outcomes)
@@ -116,22 +122,24 @@ class Replay:
             ]
             self._follow(ids)
 
-    def _plan(self, images: list[str]) -> Iterator[Sending]:
+    def _plan(self, quick: list[str]) -> Iterator[Sending]:
         chance, texts = random.Random(_SEED), samples.texts()  # noqa: S311 - a plan, no secret
         for number in range(1, DEVICES):
             mac = f"02:00:00:00:00:{number:02x}"
-            first_s = chance.uniform(0.5, _LIGHT_SPREAD_S)
+            group_s = 2.0 + number // _GROUP * _GROUP_EVERY_S
+            image = {"file": quick[number % len(quick)]}
+            yield Sending(group_s + chance.uniform(0, 0.3), mac, "ocr", image)
             for _ in range(_LIGHT_TEXTS):
                 text = {"text": chance.choice(texts)}
-                yield Sending(first_s + chance.uniform(0, 5.0), mac, "text", text)
-            if number % 3 == 0:
-                yield Sending(first_s, mac, "ocr", {"file": chance.choice(images)})
+                yield Sending(group_s + chance.uniform(0, 5.0), mac, "text", text)
         if self._flood:
+            images = [quick[number % len(quick)] for number in range(_FLOOD_IMAGES)]
+            # Last in its queue, so that a light device's image meets quick ones in the slots.
+            images += [self._files.put(samples.image(_LETTER))] * _FLOOD_LETTERS
+            for image_name in images:
+                yield Sending(0.0, FLOODER, "ocr", {"file": image_name})
             for number in range(_FLOOD_TEXTS):
-                text = {"text": texts[number % len(texts)]}
-                yield Sending(0.0, FLOODER, "text", text)
-            for number in range(_FLOOD_IMAGES):
-                yield Sending(0.0, FLOODER, "ocr", {"file": images[number % len(images)]})
+                yield Sending(0.1, FLOODER, "text", {"text": texts[number % len(texts)]})
 
     def _send(self, plan: list[Sending], outcomes: dict[str, DeviceOutcome]) -> list[str]:
         """Send every task at its time; a refused one is sent again a little later."""

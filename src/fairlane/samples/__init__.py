@@ -9,13 +9,18 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-__all__ = ["images", "texts"]
+__all__ = ["image", "images", "texts"]
 
 
 def texts() -> list[str]:
     """Return the texts, Chinese ones first."""
     lines = files(__name__).joinpath("texts.jsonl").read_text("utf-8").splitlines()
     return [str(json.loads(line)["text"]) for line in lines]
+
+
+def image(name: str) -> bytes:
+    """Return one encoded image by its file name, e.g. `en_letter_pii.png`."""
+    return files(__name__).joinpath("images", name).read_bytes()
 
 
 def images() -> list[bytes]:

@@ -24,6 +24,30 @@ local function virtual_time(L)
   return tonumber(f[1]) or 0, tonumber(f[2]) or 0, tonumber(f[3]) or 0
 end
 
+-- The first tag from `tag` on that no device of the schedule has: of equal ones the MAC would decide.
+-- Tags `tag` to `tag + low - 1` are known to be taken; a run of them ends where a count falls short.
+local function free_tag(L, tag)
+  local low, high = 0, 1
+  for _ = 1, 53 do
+    if call('ZCOUNT', L.schedule, -(tag + high - 1), -tag) < high then
+      break
+    end
+    low, high = high, high * 2
+  end
+  for _ = 1, 53 do
+    if high - low <= 1 then
+      break
+    end
+    local middle = math.floor((low + high) / 2)
+    if call('ZCOUNT', L.schedule, -(tag + middle - 1), -tag) < middle then
+      high = middle
+    else
+      low = middle
+    end
+  end
+  return tag + low
+end
+
 -- The tag of a device that becomes backlogged: its remembered one if that is ahead of v, else v,
 -- after the newcomers that came before it. An idle lane first forgets: v is where the furthest
 -- device ended, so nobody pays for a past rush and nobody saves up.
@@ -42,7 +66,7 @@ local function start_tag(d)
     tag = math.max(v, joined + 1)
     call('HSET', L.virtual, 'v', v, 'joined', tag)
   end
-  return tag
+  return free_tag(L, tag)
 end
 
 -- Write a device's place: under `fair` its tag, under `aging` the score of its oldest task.
@@ -95,7 +119,7 @@ local function charge(d, cost)
   local delta = cost > 0 and math.max(1, math.floor(cost / d.weight)) or math.ceil(cost / d.weight)
   local score = call('ZSCORE', d.lane.schedule, d.mac)
   if score then
-    call('ZADD', d.lane.schedule, math.min(0, tonumber(score) - delta), d.mac)
+    call('ZADD', d.lane.schedule, -free_tag(d.lane, math.max(0, delta - tonumber(score))), d.mac)
   else
     local tag = tonumber(call('ZSCORE', d.lane.finish, d.mac))
     if tag or cost > 0 then
@@ -189,7 +213,7 @@ local function settle_turn(d, charged)
   local L, queued = d.lane, call('LLEN', d.queue) > 0
   local tag = d.tag + math.floor(charged * COST / d.weight)
   if queued then
-    rank(d, tag)
+    rank(d, C.policy == 'fair' and charged > 0 and free_tag(L, tag) or tag)
   else
     call('ZREM', L.schedule, d.mac)
     call('ZREM', L.waiting, d.mac)
@@ -215,9 +239,10 @@ end
 local function reweigh(d, before)
   local L, v = d.lane, (virtual_time(d.lane))
   for key, sign in pairs({ [L.schedule] = -1, [L.finish] = 1 }) do
-    local score = C.policy == 'fair' and tonumber(call('ZSCORE', key, d.mac))
+    local score = C.policy == 'fair' and before ~= d.weight and tonumber(call('ZSCORE', key, d.mac))
     if score and score * sign > v then
-      call('ZADD', key, sign * (v + math.floor((score * sign - v) * before / d.weight)), d.mac)
+      local tag = free_tag(L, v + math.floor((score * sign - v) * before / d.weight))
+      call('ZADD', key, sign * tag, d.mac)
     end
   end
 end

@@ -8,6 +8,7 @@ random bits. The time in an id is for people; no decision reads it.
 from __future__ import annotations
 
 import os
+import random
 import re
 import time
 from typing import Final
@@ -16,15 +17,15 @@ from fairlane.errors import InvalidTaskId
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _SHOWN: Final = 64
+_RAND_B: Final = (1 << 62) - 1
+_VARIANT: Final = 0b10 << 62
 
 
 def new_task_id() -> str:
     """Return a new UUIDv7 in its usual text form."""
     milliseconds = time.time_ns() // 1_000_000
-    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10))
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    text = f"{value:032x}"
+    chance = random.getrandbits(74)
+    text = f"{milliseconds << 16 | 0x7000 | chance >> 62:016x}{chance & _RAND_B | _VARIANT:016x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

@@ -11,6 +11,7 @@ import sys
 
 import rich_click as click
 
+from fairlane.cli.bench import bench
 from fairlane.cli.demo import demo
 from fairlane.cli.detect import detect
 from fairlane.cli.levels import devices, lanes, stats, workers
@@ -39,8 +40,11 @@ def cli(*, verbose: bool) -> None:
 
 
 for command in (
-    beat, demo, detect, devices, dispatcher, lanes, migrate, settings, stats, up, worker, workers,
-):  # fmt: skip
+    *(beat, dispatcher, up, worker),
+    *(bench, demo, detect),
+    *(devices, lanes, stats, workers),
+    *(migrate, settings),
+):
     cli.add_command(command)
 
 

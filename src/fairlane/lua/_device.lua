@@ -42,9 +42,10 @@ local function older(a, b)
 end
 
 -- Put a task into its device's queue: `next` is the end served next, else the end of arrivals.
+-- Returns the queue's length; 1 means that the device had no queue and may need a seat.
 local function push(d, id, created, next)
-  call(next and C.order == 'fifo' and 'LPUSH' or 'RPUSH', d.queue, id)
   d.oldest = older(d.oldest, created)
+  return call(next and C.order == 'fifo' and 'LPUSH' or 'RPUSH', d.queue, id)
 end
 
 -- Take a task out of its device's queue: an end is O(1), the middle an LREM that the caller bounds.

@@ -27,9 +27,9 @@ call('HSET', TASK .. id, 'state', 'pending', 'mac', mac, 'task_type', task_type,
   'payload', payload, 'created_at', now, 'expires_at', expires)
 call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)
-push(d, id, now, false)
+local queued = push(d, id, now, false)
 save(d, 1)
-if not call('ZSCORE', d.lane.schedule, mac) and seat(d) then
+if queued == 1 and seat(d) then
   ring()
 end
 emit('accepted', mac, lane, id)

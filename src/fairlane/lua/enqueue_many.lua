@@ -55,10 +55,10 @@ if #deadlines > 0 then
 end
 for _, d in ipairs(order) do
   if #d.ids > 0 then
-    call('RPUSH', d.queue, unpack(d.ids))
+    local queued = call('RPUSH', d.queue, unpack(d.ids))
     d.oldest = older(d.oldest, now)
     save(d, #d.ids)
-    if not call('ZSCORE', d.lane.schedule, d.mac) and seat(d) then
+    if queued == #d.ids and seat(d) then
       ring()
     end
     emit('accepted', d.mac, d.lane.name, table.concat(d.ids, ' '))

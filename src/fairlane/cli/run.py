@@ -6,8 +6,11 @@ knows Celery may as well start `celery -A fairlane.celery worker` himself.
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
 import threading
+from pathlib import Path
 
 import rich_click as click
 
@@ -37,14 +40,32 @@ def task_queues(settings: Settings) -> str:
 @click.option("-c", "--concurrency", default=2, show_default=True, help="Tasks at once.")
 @click.option("--name", default="worker", show_default=True, help="What the worker is called.")
 @click.option("--pool", default="prefork", show_default=True, help="Celery's pool.")
+@click.option(
+    "--handlers",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import a module with handlers of yours first (may be repeated).",
+)
 @click.option("--loglevel", default="INFO", show_default=True)
-def worker(*, queues: str | None, concurrency: int, name: str, pool: str, loglevel: str) -> None:
+def worker(
+    *,
+    queues: str | None,
+    concurrency: int,
+    name: str,
+    pool: str,
+    modules: tuple[str, ...],
+    loglevel: str,
+) -> None:
     """Run a worker. It registers itself, reports its load and offers its slots.
 
     One that serves `sensitive.dispatch` also dispatches, if no other one leads.
     """
     from fairlane.celery import make_app
 
+    sys.path.insert(0, str(Path.cwd()))
+    for module in modules:
+        importlib.import_module(module)
     app = make_app()
     served = queues or task_queues(app.fairlane.client.settings)
     app.worker_main(

@@ -21,6 +21,7 @@ from fairlane.client.calls import (
     item,
     pipelined,
     result,
+    told,
 )
 from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
@@ -92,7 +93,7 @@ class AsyncClient:
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return await self.run(verbs.EnqueueMany([*map(item, items)]))
+        return told(await self.run(verbs.EnqueueMany([*map(item, items)])))
 
     async def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
 
 from fairlane import verbs
 from fairlane.client.store import ours
 from fairlane.conversation import Command, NoScript, Session, Talk
-from fairlane.errors import ConfigChanged, FairlaneError, Refused
+from fairlane.errors import ConfigChanged, FairlaneError, Refused, TaskConflict
 from fairlane.model import Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
+
+V = TypeVar("V", bound=Receipt | Refusal | TaskConflict)
+log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
 #: (mac, task_type, data), or a ready Enqueue with an id or a TTL of its own.
@@ -48,9 +52,25 @@ def result(session: Session, verb: Verb[Any], reply: Any) -> Any:
 
 def accepted(verdict: Receipt | Refusal) -> Receipt:
     """Return the receipt. Raises Refused for a refusal, which a caller might overlook."""
+    (verdict,) = told([verdict])
     if isinstance(verdict, Refusal):
         raise Refused(verdict)
     return verdict
+
+
+def told(verdicts: list[V]) -> list[V]:
+    """Return the verdicts, and log the refusals among them."""
+    for verdict in verdicts:
+        if isinstance(verdict, Refusal):
+            log.info(
+                "task %s of %s is refused: %s, %d pending, limit %d",
+                verdict.task_id,
+                verdict.mac,
+                verdict.reason,
+                verdict.pending,
+                verdict.limit,
+            )
+    return verdicts
 
 
 def item(given: Item) -> verbs.Enqueue:

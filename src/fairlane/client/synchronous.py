@@ -19,6 +19,7 @@ from fairlane.client.calls import (
     once,
     pipelined,
     result,
+    told,
 )
 from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
@@ -113,7 +114,7 @@ class Client:
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return self.run(verbs.EnqueueMany([*map(item, items)]))
+        return told(self.run(verbs.EnqueueMany([*map(item, items)])))
 
     def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""

@@ -44,7 +44,7 @@ end
 
 -- A task given up, with its cause, error and whole payload; the oldest makes room.
 local function bury(id, from, mac, lane, cause, detail)
-  conclude(id, from, 'dead', mac, lane, cause, 'cause', cause, 'error', detail)
+  conclude(id, from, 'dead', mac, lane, cause, 'cause', cause, 'error', detail, 'dead_at', now)
   call('LPUSH', DEAD_LETTER, id)
   if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
     call('DEL', TASK .. call('RPOP', DEAD_LETTER))

@@ -13,7 +13,7 @@ for at = 2, #ARGV do
   if f[1] == 'dead' then
     call('LREM', DEAD_LETTER, 1, id)
     call('HDEL', TASK .. id, 'failures', 'defers', 'misses', 'paid', 'cause', 'error', 'ended_at',
-      'due_at', 'failed_attempt', 'deferred_attempt')
+      'due_at', 'dead_at', 'failed_attempt', 'deferred_attempt')
     -- Its age starts anew too: it would expire at once otherwise.
     local d = device(f[2], lane_of(f[3]))
     push(d, id, now, false)

@@ -52,7 +52,8 @@ class Enqueue(Verb[Receipt | Refusal]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, mac, type, lane, payload, TTL."""
-        lane = settings.lane_by_type.get(self.task_type)
+        is_text = isinstance(self.task_type, str)
+        lane = settings.lane_by_type.get(self.task_type) if is_text else None
         if lane is None:
             known = ", ".join(settings.lane_by_type)
             raise UnknownTaskType(

@@ -343,8 +343,8 @@ class Keys:
 
     def lua(self, names: Iterable[str]) -> str:
         """Return those of the `names` that are keys as one line of Lua constants."""
-        constants = self._constants()
-        used = [name for name in constants if name in set(names)]
+        constants, wanted = self._constants(), set(names)
+        used = [name for name in constants if name in wanted]
         return f"local {', '.join(used)} = {', '.join(repr(constants[name]) for name in used)}"
 
     def _constants(self) -> dict[str, str]:

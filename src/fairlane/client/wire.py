@@ -42,7 +42,7 @@ class Wire:
             self._idle.append(connection)
             raise
         except BaseException:
-            connection.disconnect()
+            self._drop(connection)
             raise
         self._idle.append(connection)
         return reply
@@ -55,7 +55,7 @@ class Wire:
             connection.send_packed_command(packed, check_health=False)
             replies = [_read(connection) for _ in commands]
         except BaseException:
-            connection.disconnect()
+            self._drop(connection)
             raise
         self._idle.append(connection)
         return replies
@@ -64,6 +64,11 @@ class Wire:
         """Close the idle connections."""
         while self._idle:
             self._idle.pop().disconnect()
+
+    def _drop(self, broken: Any) -> None:
+        # What broke one (a restart, a cut) broke the idle ones too: a re-send must not meet them.
+        broken.disconnect()
+        self.close()
 
     def _take(self) -> Any:
         if self._pid != os.getpid():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -62,8 +63,9 @@ class Wire:
 
     def close(self) -> None:
         """Close the idle connections."""
-        while self._idle:
-            self._idle.pop().disconnect()
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                self._idle.pop().disconnect()
 
     def _drop(self, broken: Any) -> None:
         # What broke one (a restart, a cut) broke the idle ones too: a re-send must not meet them.

@@ -77,7 +77,6 @@ class Settings:
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
     resume_percent: int = _process(65, "and offers again below this")
     dispatch_every_ms: int = _process(15_000, "Beat: the safety net of the dispatcher")
-    watermark_every_ms: int = _process(15_000, "Beat: the watermark")
     purge_every_ms: int = _process(300_000, "Beat: expired tasks")
     sweep_every_ms: int = _process(5_000, "Beat: lost leases, ended backoffs, dead turns")
     heartbeat_every_ms: int = _process(15_000, "a worker's report")
@@ -112,7 +111,7 @@ class Settings:
     dead_letter_cap: int = _shared(10_000, "dead letters kept; the oldest is dropped and counted")
     abnormal_cap: int = _shared(5_000, "abnormal records kept; the oldest is dropped and counted")
     abnormal_ttl_ms: int = _shared(20_000, "abnormal records end this long after the last one")
-    watermark_ttl_ms: int = _shared(20_000, "a watermark ends: its interval and 5 s")
+    watermark_every_ms: int = _shared(15_000, "Beat: the watermark, which ends 5 s after the next")
     events_maxlen: int = _shared(10_000, "events kept in the stream, about")
 
     def __post_init__(self) -> None:

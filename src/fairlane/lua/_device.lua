@@ -61,11 +61,20 @@ local function unqueue(d, id, created)
 end
 
 -- The lane's oldest task left the queue: find the next one, and with it the device's. A queue is in
--- order of arrival, but for tasks that came back to the end served next.
+-- order of arrival, but for tasks that came back, in any order, to the end served next; these are
+-- looked through, up to 64. Under `lifo` later arrivals stand among them, and the head counts too.
 local function refresh_oldest(d)
-  local left = created_at(call('LINDEX', d.queue, 0))
-  if C.order == 'lifo' then
-    left = older(left, created_at(call('LINDEX', d.queue, -1)))
+  local lifo, left = C.order == 'lifo', nil
+  for at = 0, 63 do
+    local id = call('LINDEX', d.queue, lifo and -1 - at or at)
+    local f = id and call('HMGET', TASK .. id, 'created_at', 'attempt')
+    left = older(left, f and tonumber(f[1]))
+    if not id or not (lifo or f[2]) then
+      break
+    end
+  end
+  if lifo then
+    left = older(left, created_at(call('LINDEX', d.queue, 0)))
   end
   if d.whole.oldest == d.oldest then
     d.whole.oldest = nil

@@ -50,5 +50,5 @@ local watermark = cjson.encode({
   drained_per_hour = rate,
   timestamp = rfc3339(now),
 })
-call('SET', WATERMARK, watermark, 'PX', C.watermark_ttl_ms)
+call('SET', WATERMARK, watermark, 'PX', C.watermark_every_ms + 5000)
 return watermark

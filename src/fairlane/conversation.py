@@ -51,6 +51,7 @@ class Session:
         self._wanted = settings
         self._clock = clock or (lambda: 0)
         self._declared = self.keys.config
+        self._digest = ""
         self._scripts: dict[str, Script] = {}
         #: The scripts that a pipeline has sent whole; a server that forgot one answers NOSCRIPT.
         self.sent: set[str] = set()
@@ -77,8 +78,11 @@ class Session:
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
         _check(info if isinstance(info, dict) else _info(info), self._wanted)
         join = Join(self._wanted.opinions())
-        stored = yield from self._evaluate(join)
-        self.settings = self._wanted.adopt(join.decode(stored))
+        stored = join.decode((yield from self._evaluate(join)))
+        self.settings = self._wanted.adopt(stored)
+        # The store's own word, not a digest made here: during a rolling deploy two releases know
+        # different sets of settings, and both must be able to go on.
+        self._digest = stored["digest"]
         self._scripts.clear()
         self.sent.clear()
         self.is_open = True
@@ -95,8 +99,8 @@ class Session:
         """Return the command of a verb: by digest, or with the whole script."""
         script = self._scripts.get(verb.SCRIPT)
         if script is None:
-            settings = None if isinstance(verb, Join | Migrate) else self.settings
-            script = self._scripts[verb.SCRIPT] = load(verb.SCRIPT, self.keys, settings)
+            agreed = None if isinstance(verb, Join | Migrate) else (self.settings, self._digest)
+            script = self._scripts[verb.SCRIPT] = load(verb.SCRIPT, self.keys, agreed)
         head = ("EVAL", script.source) if whole else ("EVALSHA", script.sha)
         return (*head, 1, self._declared, self._clock(), *verb.args(self.settings))
 

@@ -51,11 +51,12 @@ def read(name: str) -> str:
 
 
 @cache
-def load(name: str, keys: Keys, settings: Settings | None) -> Script:
+def load(name: str, keys: Keys, agreed: tuple[Settings, str] | None) -> Script:
     """Return the whole script of a verb, with the settings that it uses as constants.
 
-    Without settings it is a script that sets them up. Any other one answers CONFIG_CHANGED to a
-    client whose settings are no longer the store's.
+    `agreed` are the settings joined and the store's digest of them: the script answers
+    CONFIG_CHANGED when the store has another digest by now. Without them it is a script that sets
+    the store up.
 
     The shebang stands on the very first line, or the server would not see it; its flags are those
     of the file's `Flags` line, none without one.
@@ -65,10 +66,11 @@ def load(name: str, keys: Keys, settings: Settings | None) -> Script:
     shebang = f"#!lua flags={flags[1]}" if flags else "#!lua"
     text = "\n".join([read(PRELUDE), *_called(body), body])
     constants = [keys.lua(_NAME.findall(text))]
-    if settings is not None:
+    if agreed is not None:
+        settings, digest = agreed
         used = set(_SETTING.findall(text))
         values = {name: value for name, value in settings.constants().items() if name in used}
-        constants.append(f"local DIGEST, C = '{settings.digest}', {_table(values)}")
+        constants.append(f"local DIGEST, C = '{digest}', {_table(values)}")
     else:
         constants.append("local DIGEST")
     source = "\n".join([shebang, *constants, text]).encode()

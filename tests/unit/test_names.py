@@ -99,7 +99,7 @@ def test_what_only_reads_is_marked_so(verb: type[Verb[Any]]) -> None:
 
 @each_verb
 def test_the_errors_line_names_the_codes_that_the_script_can_answer(verb: type[Verb[Any]]) -> None:
-    source = load(verb.SCRIPT, Keys(), Settings()).source.decode()
+    source = load(verb.SCRIPT, Keys(), (Settings(), "")).source.decode()
     raised = set(re.findall(r"fail\('([A-Z_]+)'", source)) - OF_EVERY_SCRIPT
     assert set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", header(verb)["Errors"])) == raised
     assert raised or header(verb)["Errors"].startswith("none")

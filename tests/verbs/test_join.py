@@ -73,3 +73,15 @@ def test_a_number_means_the_same_however_it_was_written(store_url: str, weight: 
 def test_twice_reads_the_same_configuration(store: Store) -> None:
     with store.unchanged():
         assert store.run(verbs.Join()) == store.run(verbs.Join())
+
+
+def test_two_releases_that_know_different_settings_work_side_by_side(open_store: Open) -> None:
+    store = open_store()
+    config = store.client.keys.config
+    store.redis.hdel(config, "dead_letter_cap")
+    store.redis.hset(config, "a_setting_of_the_next_release", "1")
+    newer = store.other()
+    newer.ping()
+    assert store.redis.hget(config, "dead_letter_cap") == "10000"
+    store.client.ping()
+    newer.ping()

@@ -158,8 +158,8 @@ def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) ->
 
 @each_verb
 def test_the_shebang_stands_first_and_says_the_flags(kind: type[Verb[Any]], store: Store) -> None:
-    settings = None if kind in (Join, Migrate) else store.settings
-    script = load(kind.SCRIPT, store.keys, settings)
+    agreed = None if kind in (Join, Migrate) else (store.settings, store.settings.digest)
+    script = load(kind.SCRIPT, store.keys, agreed)
     flags = re.search(r"^-- Flags +(\S+)$", read(kind.SCRIPT), re.MULTILINE)
     first = script.source.decode().splitlines()[0]
     assert first == ("#!lua flags=" + flags[1] if flags else "#!lua")

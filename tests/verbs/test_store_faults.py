@@ -1,0 +1,240 @@
+"""What a broken store or network does to a call: a typed error, and nothing done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import AsyncClient, Client, TaskState, verbs
+from fairlane.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from fairlane.keys import TABLE, Key
+from fairlane.scripts import load
+from fairlane.verbs import Join, Migrate, Verb, every_verb
+from support.cases import case_of
+from support.eventually import eventually
+from support.proxy import Proxy
+from support.store import LANE, Store, mac, receipt_of
+
+each_verb = pytest.mark.parametrize("kind", every_verb(), ids=lambda verb: verb.SCRIPT)
+
+
+@pytest.fixture
+def proxy(store: Store, tmp_path: Path) -> Iterator[Proxy]:
+    with Proxy(store.url, tmp_path) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def client(store: Store, proxy: Proxy) -> Iterator[Client]:
+    """Give a client that has joined through the proxy."""
+    with store.other(store_url=proxy.url) as client:
+        client.ping()
+        yield client
+
+
+def runs(store: Store) -> int:
+    """Return how many scripts the server has run."""
+    stats = store.redis.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
+
+
+def knows(store: Store, kind: type[Verb[Any]]) -> None:
+    """Let the server know a script, so that the first reply is its own."""
+    settings = store.client.settings
+    agreed = None if kind in (Join, Migrate) else (settings, settings.digest)
+    store.redis.script_load(load(kind.SCRIPT, store.keys, agreed).source)
+
+
+@each_verb
+def test_a_verb_whose_reply_is_lost_goes_again_only_if_it_may(
+    store: Store, proxy: Proxy, client: Client, kind: type[Verb[Any]]
+) -> None:
+    verb = case_of(kind)(store)
+    knows(store, kind)
+    before = runs(store)
+    proxy.lose_replies(1)
+    if kind.REPEATABLE:
+        client.run(verb)
+    else:
+        with pytest.raises(StoreUnavailable):
+            client.run(verb)
+    assert runs(store) - before == 1 + kind.REPEATABLE
+
+
+def test_a_lost_reply_of_an_enqueue_is_one_task(store: Store, proxy: Proxy, client: Client) -> None:
+    knows(store, verbs.Enqueue)
+    proxy.lose_replies(1)
+    receipt = client.enqueue(mac(1), LANE, {"a": 1})
+    assert receipt.known, "the first run had stored it"
+    assert store.client.devices() == ((mac(1), 1),)
+    assert store.run(verbs.InspectTotals()).counts["accepted"] == 1
+
+
+def test_a_reply_that_is_lost_twice_is_told(store: Store, proxy: Proxy, client: Client) -> None:
+    knows(store, verbs.Enqueue)
+    proxy.lose_replies(2)
+    with pytest.raises(StoreUnavailable):
+        client.enqueue(mac(1), LANE, {}, task_id="a")
+    assert store.state("a") is TaskState.PENDING
+    assert receipt_of(client.run(verbs.Enqueue(mac(1), LANE, {}, task_id="a"))).known
+
+
+def test_an_async_client_does_the_same(store: Store, proxy: Proxy) -> None:
+    async def run() -> None:
+        settings = store.other(store_url=proxy.url).settings
+        async with AsyncClient(settings, clock=store.clock) as client:
+            await client.run(verbs.Overload())
+            knows(store, verbs.Enqueue)
+            proxy.lose_replies(1)
+            assert (await client.enqueue(mac(1), LANE, {}, task_id="a")).known
+            await client.enqueue(mac(1), LANE, {})
+            knows(store, verbs.Claim)
+            proxy.lose_replies(1)
+            with pytest.raises(StoreUnavailable):
+                await client.run(verbs.Claim(LANE, 1))
+
+    asyncio.run(run())
+    assert store.run(verbs.InspectTotals()).leased == 1
+
+
+def test_a_pipeline_whose_replies_are_lost_is_told(
+    store: Store, proxy: Proxy, client: Client
+) -> None:
+    proxy.lose_replies(1)
+    with pytest.raises(StoreUnavailable):
+        client.run_many([verbs.Enqueue(mac(1), LANE, {}, task_id="a")])
+    assert store.state("a") is TaskState.PENDING
+
+
+def test_idle_connections_that_died_are_no_reason_to_fail(
+    store: Store, proxy: Proxy, client: Client
+) -> None:
+    together = threading.Barrier(8)
+
+    def wait() -> None:
+        together.wait()
+        client.wait(0.05)
+
+    threads = [threading.Thread(target=wait) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    proxy.cut()
+    client.enqueue(mac(1), LANE, {})
+
+
+def test_no_store_at_all(store: Store, tmp_path: Path) -> None:
+    absent = store.other(store_url=f"unix://{tmp_path}/nothing.sock")
+    with pytest.raises(StoreUnavailable, match="is it running"):
+        absent.ping()
+
+
+@contextmanager
+def replica(store: Store) -> Iterator[None]:
+    """Make the store a replica of nobody for a while."""
+    store.redis.replicaof("127.0.0.1", "1")
+    try:
+        yield
+    finally:
+        store.redis.replicaof("NO", "ONE")
+        eventually(lambda: store.redis.info("replication")["role"] == "master")
+
+
+def test_a_replica_refuses_what_writes_and_goes_on_reading(store: Store) -> None:
+    (task_id,) = store.enqueue(1)
+    with replica(store):
+        with pytest.raises(StoreReadOnly):
+            store.client.enqueue(mac(1), LANE, {})
+        with pytest.raises(StoreReadOnly):
+            store.claim()
+        with pytest.raises(StoreReadOnly):
+            store.client.cancel(task_id)
+        assert store.state(task_id) is TaskState.PENDING
+        (error,) = store.client.run_many([verbs.Enqueue(mac(1), LANE, {})])
+        assert isinstance(error, StoreReadOnly)
+    store.client.enqueue(mac(1), LANE, {})
+
+
+@contextmanager
+def full(store: Store) -> Iterator[None]:
+    """Leave the store no memory for a while."""
+    store.redis.config_set("maxmemory", 1)
+    try:
+        yield
+    finally:
+        store.redis.config_set("maxmemory", 0)
+
+
+ACCEPTS = (verbs.Enqueue, verbs.EnqueueMany, verbs.ReportAbnormal)
+
+
+@each_verb
+def test_a_full_store_refuses_what_comes_in_and_lets_everything_else_go_on(
+    store: Store, kind: type[Verb[Any]]
+) -> None:
+    verb = case_of(kind)(store)
+    with full(store):
+        if kind in ACCEPTS:
+            store.refuses(StoreFull, verb)
+        else:
+            store.run(verb)
+    if kind in ACCEPTS:
+        store.run(verb)
+
+
+def test_the_backlog_of_a_full_store_drains(store: Store) -> None:
+    tasks = store.enqueue(1, 5)
+    with full(store):
+        with pytest.raises(StoreFull):
+            store.enqueue(1)
+        assert len(store.served(5)) == 5
+    assert {store.state(task) for task in tasks} == {TaskState.DONE}
+    store.enqueue(1)
+
+
+LIVE = (
+    verbs.Enqueue(mac(1), LANE, {}, task_id="a"),
+    verbs.Claim(LANE, 1),
+    verbs.Start("a", 1, "worker", "run"),
+    verbs.Heartbeat("host:1:a", [LANE], 1, active=[("a", 1)]),
+    verbs.Sweep(),
+    verbs.Defer("a", 1),
+    verbs.Purge(),
+    verbs.Watermark(),
+    verbs.ClaimDevice(LANE),
+    verbs.Lead("me"),
+)
+#: An existing mark is a mark; what SET writes takes the place of whatever was there.
+NOT_READ = ("CLOCK", "WATERMARK", "ACTIVE")
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.lua)
+def test_a_foreign_value_under_one_of_our_keys_is_an_error(store: Store, row: Key) -> None:
+    name = {
+        "TASK": store.keys.task("a"),
+        "META": store.keys.device("META", mac(1)),
+        "QUEUE": store.keys.device("QUEUE", mac(1), LANE),
+        "ACTIVE": store.keys.device("ACTIVE", mac(1), LANE),
+        "WORKER": store.keys.name("WORKER") + "host:1:a",
+    }.get(row.lua) or store.keys.lane(row.lua, LANE if "<lane>" in row.shape else "main")
+    store.redis.delete(name)
+    if row.type.startswith("String"):
+        store.redis.hset(name, "foreign", "value")
+    else:
+        store.redis.set(name, "foreign")
+    store.is_spoilt = True
+    before = store.redis.dump(name)
+    if row.lua in ("TASK", "META", "GLOBAL_PENDING", "CONFIG"):
+        store.refuses(StoreError, LIVE[0], "WRONGTYPE")
+    results = store.client.run_many(LIVE)
+    told = [result for result in results if type(result) is StoreError]
+    assert all("WRONGTYPE" in str(error) for error in told)
+    assert bool(told) == (row.lua not in NOT_READ)
+    assert store.redis.dump(name) == before or row.lua in NOT_READ

@@ -7,10 +7,13 @@ worker's running messages name the attempts whose leases it keeps.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from celery import Celery
+from kombu.exceptions import KombuError
 
 from fairlane.celery.beat import execute_name
+from fairlane.errors import StoreUnavailable
 from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
 
@@ -18,21 +21,29 @@ from fairlane.services.dispatcher import Publish
 def publisher(app: Celery) -> Publish:
     """Return a function that publishes leased tasks to their types' queues.
 
-    An error of the broker passes; what was not published is leased again after its lease.
+    The function raises StoreUnavailable when the broker cannot take them; what was not published is
+    leased again after its lease.
     """
+    away = (KombuError, OSError, *app.connection_for_write().connection_errors)
     queues = {kind.name: kind.queue for kind in app.fairlane.client.settings.task_types}
 
+    def send(task: Leased, producer: Any) -> None:
+        app.send_task(
+            execute_name(task.task_type),
+            args=(task.task_id, task.attempt),
+            task_id=f"{task.task_id}.{task.attempt}",
+            queue=queues[task.task_type],
+            producer=producer,
+            ignore_result=True,
+        )
+
     def publish(tasks: Sequence[Leased]) -> None:
-        with app.producer_or_acquire() as producer, producer.batch():
-            for task in tasks:
-                app.send_task(
-                    execute_name(task.task_type),
-                    args=(task.task_id, task.attempt),
-                    task_id=f"{task.task_id}.{task.attempt}",
-                    queue=queues[task.task_type],
-                    producer=producer,
-                    ignore_result=True,
-                )
+        try:
+            with app.producer_or_acquire() as producer, producer.batch():
+                for task in tasks:
+                    send(task, producer)
+        except away as error:
+            raise StoreUnavailable(f"broker: {error}; is it running, and reachable?") from error
 
     return publish
 

@@ -32,6 +32,11 @@ def run_forever(service: Service, stopped: Event) -> None:
             away = True
             stopped.wait(1.0)
             continue
+        except Exception:
+            # A thread that ends of a bug would stop the whole system without a word.
+            log.exception("%s: a step failed; the next one follows", name)
+            stopped.wait(1.0)
+            continue
         if away:
             log.warning("%s: the store is back", name)
             away = False

@@ -65,7 +65,7 @@ class Store:
 
     def other(self, **settings: Any) -> Client:
         """Return another client, which has not joined yet."""
-        client = Client(Settings.of(store_url=self.url, **settings), clock=self.clock)
+        client = Client(Settings.of(**{"store_url": self.url, **settings}), clock=self.clock)
         self._others.append(client)
         return client
 
@@ -92,12 +92,13 @@ class Store:
 
     def served(self, turns: int, **options: Any) -> list[str]:
         """Take one task after the other, each leased, run and done; return whose they were."""
-        macs = []
+        run, macs = self.client.run, []
         for _ in range(turns):
-            for leased in self.claim(**options):
-                self.start(leased)
-                self.finish(leased)
+            for leased in run(verbs.Claim(LANE, 1, **options)).leased:
+                run(verbs.Start(leased.task_id, leased.attempt, "worker", "run"))
+                run(verbs.Finish(leased.task_id, leased.attempt))
                 macs.append(leased.mac)
+        self.check()
         return macs
 
     def running(self, device: int = 1, **options: Any) -> Leased:

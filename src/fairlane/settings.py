@@ -115,7 +115,7 @@ class Settings:
     events_maxlen: int = _shared(10_000, "events kept in the stream, about")
 
     def __post_init__(self) -> None:
-        problems = [*_wrong_types(self), *_wrong_values(self)]
+        problems = [*_wrong_types(self), *_wrong_values(self)] or _disagreements(self)
         if problems:
             raise InvalidSettings("; ".join(problems))
         # 2 and 2.0 are one value: the store and the digest must see one text.
@@ -277,8 +277,6 @@ def _wrong_values(settings: Settings) -> list[str]:
             continue
         if not 0 < value <= 10**12:
             problems.append(f"{item.name}: {value} is not between 1 and 10^12")
-    if not problems:
-        problems += _disagreements(settings)
     return problems
 
 

@@ -1,6 +1,6 @@
 -- End up to `limit` pending or delayed tasks that are past their TTL.
 --
--- Returns  expired ids; as many as `limit` when there may be more
+-- Returns  expired ids; none when there are no more
 -- Errors   none
 -- Twice    ends the next ones, or none
 -- Flags    allow-oom

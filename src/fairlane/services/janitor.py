@@ -61,7 +61,7 @@ def purge(client: Client) -> int:
         for task_id in expired:
             log.warning("task %s expired after its TTL", task_id)
         ended += len(expired)
-        if len(expired) < _LIMIT:
+        if not expired:
             break
     return ended
 

@@ -153,7 +153,8 @@ class Cancel(Verb[bool]):
 class Purge(Verb[tuple[str, ...]]):
     """End up to `limit` pending or delayed tasks that are past their TTL.
 
-    As many as `limit` when there may be more. Raises InvalidData for a limit outside 1 to 1,000.
+    Run it until it returns none: it looks up at most four tasks in the middle of queues a time.
+    Raises InvalidData for a limit outside 1 to 1,000.
     """
 
     limit: int = 200

@@ -22,10 +22,8 @@ from support.servers import Server
 START_MS: Final = 1_796_000_000_000
 LANE: Final = "main"
 MACS: Final = [f"02:00:00:00:00:{last:02x}" for last in range(1, 5)]
-#: Time passes in steps that end just before, at and just after the document's limits.
-STEPS_MS: Final = [
-    1, 400, 5_000, 29_999, 30_000, 60_001, 240_000, 599_999, 600_000, 3_300_000, 3_600_001,
-]  # fmt: skip
+#: What happens to a task by its age: it starves, is past W_max, expires.
+AGES_MS: Final = [30_000, 600_000, 3_600_000]
 
 Fate: TypeAlias = Literal["run", "defer", "keep"]
 a_mac = st.sampled_from(MACS)
@@ -63,11 +61,17 @@ class LockStep(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.client.close()
 
-    @rule(ms=st.sampled_from(STEPS_MS))
+    @rule(ms=st.sampled_from([1, 5_000, 30_000, 240_000, 600_000]))
     def time_passes(self, ms: int) -> None:
         self.oracle.now += ms
         # The scripts let a device tie with those past W_max when a claim looks, and not before.
         self.is_ordered = False
+
+    @precondition(lambda self: self.oracle.jobs)
+    @rule(pick=a_pick, age_ms=st.sampled_from(AGES_MS), off_ms=st.sampled_from([-1, 0, 1]))
+    def a_task_comes_of_age(self, pick: int, age_ms: int, off_ms: int) -> None:
+        at_ms = _pick(self.oracle.jobs, pick).created_at + age_ms + off_ms
+        self.time_passes(max(0, at_ms - self.oracle.now))
 
     @rule(mac=a_mac, apart_ms=st.lists(st.sampled_from([0, 1, 7_000]), min_size=1, max_size=5))
     def enqueue(self, mac: str, apart_ms: list[int]) -> None:

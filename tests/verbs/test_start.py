@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlane import Task, TaskState, verbs
 from fairlane.errors import InvalidTaskId, StaleAttempt, TaskEnded, TaskNotFound
 from fairlane.model import Started
@@ -18,6 +20,16 @@ def test_returns_the_task_with_its_data_and_the_leases_end(store: Store) -> None
     assert store.start(leased) == Started(task, now + store.settings.lease_ms)
     record = store.client.task(task_id)
     assert (record.state, record.started_at_ms, record.worker) == (TaskState.RUNNING, now, "worker")
+
+
+@pytest.mark.parametrize("size", [1, 256 * 1024 - 1, 256 * 1024])
+def test_the_bytes_at_the_handler_are_those_accepted(store: Store, size: int) -> None:
+    assert store.settings.max_payload_bytes == 256 * 1024
+    data = {"": "x" * max(0, size - len('{"":""}'))} if size > 1 else {}
+    store.client.enqueue(mac(1), LANE, data)
+    (leased,) = store.claim(with_payload=True)
+    assert len(leased.payload) == max(2, size)
+    assert store.start(leased).task.data == data
 
 
 def test_task_not_found(store: Store) -> None:

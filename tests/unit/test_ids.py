@@ -1,0 +1,74 @@
+"""Task ids: UUIDv7, sortable, and nothing in them that a key or a path would mind."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlane.errors import InvalidTaskId
+from fairlane.ids import checked_task_id, new_nonce, new_task_id
+
+
+def test_an_id_is_a_uuid_of_version_7() -> None:
+    for _ in range(200):
+        text = new_task_id()
+        value = uuid.UUID(text)
+        assert str(value) == text
+        assert (value.version, value.variant) == (7, uuid.RFC_4122)
+
+
+def test_ids_sort_by_the_time_they_were_made() -> None:
+    before = time.time_ns() // 1_000_000
+    made = [new_task_id() for _ in range(1_000)]
+    after = time.time_ns() // 1_000_000
+    times = [uuid.UUID(text).int >> 80 for text in made]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= after
+
+
+def test_no_two_are_alike() -> None:
+    assert len({new_task_id() for _ in range(10_000)}) == 10_000
+    assert len({new_nonce() for _ in range(10_000)}) == 10_000
+
+
+def test_an_id_of_ours_may_be_sent() -> None:
+    made = new_task_id()
+    assert checked_task_id(made) == made
+    assert checked_task_id(new_nonce())
+
+
+@pytest.mark.parametrize("text", ["a", "A1", "order-7", "2024.01.01_x:y", "x" * 128])
+def test_what_a_caller_may_choose(text: str) -> None:
+    assert checked_task_id(text) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", " ", ".", "..", "../a", "a/b", "a b", "a\n", "-a", "_a", "x" * 129, "é", "a\x00", "{a}"],
+)
+def test_what_a_caller_may_not(value: str) -> None:
+    with pytest.raises(InvalidTaskId) as raised:
+        checked_task_id(value)
+    assert str(raised.value).isascii()
+    assert len(str(raised.value)) < 200
+
+
+@pytest.mark.parametrize("value", [None, 7, b"a", ["a"]])
+def test_an_id_is_a_text(value: Any) -> None:
+    with pytest.raises(InvalidTaskId):
+        checked_task_id(value)
+
+
+@given(st.text(max_size=20))
+def test_nothing_gets_through_that_separates_words(text: str) -> None:
+    try:
+        checked_task_id(text)
+    except InvalidTaskId:
+        return
+    assert text.isascii()
+    assert not set(text) & set(" /\\*?{}[]|\n\t\x00")

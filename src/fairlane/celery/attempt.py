@@ -18,7 +18,7 @@ from celery.exceptions import SoftTimeLimitExceeded, WorkerLostError
 from celery.worker.request import Request
 
 from fairlane import handlers
-from fairlane.celery.publish import attempt_of
+from fairlane.celery.publish import attempt_of, publisher
 from fairlane.client import Client
 from fairlane.errors import (
     Defer,
@@ -30,7 +30,7 @@ from fairlane.errors import (
     TaskEnded,
 )
 from fairlane.ids import new_nonce
-from fairlane.model import Outcome, Task
+from fairlane.model import Leased, Outcome, Task, TaskState
 from fairlane.verbs import Defer as DeferVerb
 from fairlane.verbs import Fail as FailVerb
 from fairlane.verbs import Finish, Start, Verb
@@ -116,8 +116,10 @@ class AttemptRequest(Request):  # type: ignore[misc]
     ) -> Any:
         """Record a child that died (a signal, out of memory) in the middle of the attempt."""
         answer = super().on_failure(exc_info, send_failed_event, return_ok)
-        if isinstance(exc_info.exception, WorkerLostError):
-            self._report("worker_lost", str(exc_info.exception))
+        # Billiard wraps what was raised together with its traceback.
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        if isinstance(error, WorkerLostError):
+            self._report("worker_lost", str(error))
         return answer
 
     def _report(self, cause: str, detail: str) -> None:
@@ -127,11 +129,24 @@ class AttemptRequest(Request):  # type: ignore[misc]
         client: Client = self.app.fairlane.client
         try:
             outcome = client.run(FailVerb(*attempt, cause, detail))
+            log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, outcome.state)
+        except StaleAttempt:
+            self._send_again(client, *attempt)
         except FairlaneError as error:
             # Without a heartbeat the lease is lost, and the sweep does the same a little later.
             log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, error)
-        else:
-            log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, outcome.state)
+
+    def _send_again(self, client: Client, task_id: str, attempt: int) -> None:
+        """Publish an attempt whose message went down with a child before its start.
+
+        A pool hands out messages to a child that is being killed: the next one after a hard limit.
+        """
+        try:
+            task = client.task(task_id)
+            if task.state is TaskState.LEASED and task.attempt == attempt:
+                publisher(self.app)([Leased(task_id, attempt, task.task_type, task.mac)])
+        except Exception as error:  # noqa: BLE001 - the lease ends, and it is published then
+            log.warning("attempt %s.%s cannot be sent again yet: %s", task_id, attempt, error)
 
 
 class AttemptTask(CeleryTask):  # type: ignore[misc]

@@ -73,7 +73,7 @@ class Server:
         self.client = redis.Redis.from_url(self.url)
 
     @classmethod
-    def start(cls, name: str) -> Server:
+    def start(cls, name: str, *options: str) -> Server:
         """Start a server of a kind; without its program, skip the test, but fail it in CI."""
         kind = KINDS[name]
         program = kind.program()
@@ -85,6 +85,7 @@ class Server:
         command = ["bash", "-c", 'exec -a "$0" "$@"', kind.called, str(program), "--port", "0"]
         command += ["--dir", str(folder), "--unixsocket", str(folder / "server.sock")]
         command += ["--save", "", "--appendonly", "no", "--enable-debug-command", "local"]
+        command += options
         with (folder / "server.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", watchdog.__file__, *command],

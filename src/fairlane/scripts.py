@@ -27,7 +27,8 @@ PRELUDE: Final = "_prelude"
 SHARED: Final = ("_task", "_device", "_order", "_turn", "_limits")
 _SETTING: Final = re.compile(r"\bC\.(\w+)")
 _FLAGS: Final = re.compile(r"^-- Flags +(\S+)$", re.MULTILINE)
-_NAME: Final = re.compile(r"--[^\n]*|[A-Za-z_]\w*")  # a comment is one name that nobody has
+# A comment is one name that nobody has, and a field is none at all.
+_NAME: Final = re.compile(r"--[^\n]*|(?<!\.)\b[A-Za-z_]\w*")
 # A shared definition starts at the margin and ends there: `local NAME = …`, or a block to its end.
 _DEFINITION: Final = re.compile(
     r"^local (?:function )?(\w+)[^\n]*[({)]\n.*?^(?:end|\})$|^local (\w+) = [^\n]*$",

@@ -12,13 +12,21 @@ from typing import Any
 import pytest
 
 from fairlane import AsyncClient, Client, TaskState, verbs
-from fairlane.errors import StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from fairlane.errors import (
+    StoreError,
+    StoreFull,
+    StoreNotDurable,
+    StoreReadOnly,
+    StoreUnavailable,
+    StoreUnsupported,
+)
 from fairlane.keys import TABLE, Key
 from fairlane.scripts import load
 from fairlane.verbs import Join, Migrate, Verb, every_verb
 from support.cases import case_of
 from support.eventually import eventually
 from support.proxy import Proxy
+from support.servers import KINDS, Server
 from support.store import LANE, Store, mac, receipt_of
 
 each_verb = pytest.mark.parametrize("kind", every_verb(), ids=lambda verb: verb.SCRIPT)
@@ -134,6 +142,23 @@ def test_no_store_at_all(store: Store, tmp_path: Path) -> None:
     absent = store.other(store_url=f"unix://{tmp_path}/nothing.sock")
     with pytest.raises(StoreUnavailable, match="is it running"):
         absent.ping()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_cluster_is_refused_in_one_sentence(name: str) -> None:
+    server = Server.start(name, "--cluster-enabled", "yes")
+    try:
+        with Client.from_url(server.url) as client:
+            with pytest.raises(StoreUnsupported, match="cluster"):
+                client.ping()
+            assert server.client.dbsize() == 0
+    finally:
+        server.stop()
+
+
+def test_a_store_that_keeps_nothing_is_refused_by_who_is_strict(store: Store) -> None:
+    with pytest.raises(StoreNotDurable, match="appendonly"):
+        store.other(durability="strict").ping()
 
 
 @contextmanager

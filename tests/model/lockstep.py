@@ -67,10 +67,11 @@ class LockStep(RuleBasedStateMachine):
         # The scripts let a device tie with those past W_max when a claim looks, and not before.
         self.is_ordered = False
 
-    @precondition(lambda self: self.oracle.jobs)
+    @precondition(lambda self: self.oracle.global_pending)
     @rule(pick=a_pick, age_ms=st.sampled_from(AGES_MS), off_ms=st.sampled_from([-1, 0, 1]))
     def a_task_comes_of_age(self, pick: int, age_ms: int, off_ms: int) -> None:
-        at_ms = _pick(self.oracle.jobs, pick).created_at + age_ms + off_ms
+        queued = [job for host in self.oracle.hosts.values() for job in host.queue]
+        at_ms = queued[pick % len(queued)].created_at + age_ms + off_ms
         self.time_passes(max(0, at_ms - self.oracle.now))
 
     @rule(mac=a_mac, apart_ms=st.lists(st.sampled_from([0, 1, 7_000]), min_size=1, max_size=5))
@@ -173,12 +174,12 @@ class LockStep(RuleBasedStateMachine):
         assert level.overloaded == oracle.overloaded()
         assert level.global_pending == oracle.global_pending
         assert level.overloaded_devices == len(oracle.overloaded_macs)
-        assert self._list(self.client.keys.name("DEAD_LETTER")) == oracle.dead_letters
+        dead_letters, *queues = self._lists()
+        assert dead_letters == oracle.dead_letters
         schedule = oracle.schedule()
-        for device in devices:
+        for device, queue in zip(devices, queues, strict=True):
             (lane,) = device.lanes
             host = oracle.host(device.mac)
-            queue = self._list(self.client.keys.device("QUEUE", device.mac, LANE))
             assert queue == [job.task_id for job in host.queue]
             assert device.pending == lane.pending == lane.queued == len(queue)
             assert device.waited_ms == oracle.wait(device.mac)
@@ -233,8 +234,13 @@ class LockStep(RuleBasedStateMachine):
         assert (released.remaining, released.other_starved) == self.oracle.release(turn.mac)
         self.lost_turns.append(self.turns.pop(turn.mac))
 
-    def _list(self, key: str) -> list[str]:
-        return [item.decode() for item in self.store.lrange(key, 0, -1)]
+    def _lists(self) -> list[list[str]]:
+        keys = self.client.keys
+        with self.store.pipeline(transaction=False) as pipeline:
+            pipeline.lrange(keys.name("DEAD_LETTER"), 0, -1)
+            for mac in MACS:
+                pipeline.lrange(keys.device("QUEUE", mac, LANE), 0, -1)
+            return [[item.decode() for item in items] for items in pipeline.execute()]
 
 
 def _pick(things: dict[str, Any], pick: int) -> Any:

@@ -127,7 +127,7 @@ TABLE: Final[tuple[Key, ...]] = (
         "mac:pending",
         "",
         "ZSet",
-        "device by its pending tasks, in all lanes",
+        "device by when its backlog began, in whatever lane",
         "devices with a pending task",
         "every verb that moves a task",
     ),

@@ -308,3 +308,25 @@ class TestTurn:
         store.clock.advance(1)
         store.enqueue(2)
         assert [serve(store, exclude=1).mac for _ in range(2)] == [mac(2), mac(1)]
+
+
+class TestLease:
+    def test_a_task_that_nobody_starts_comes_back_after_30_s_then_60(self, store: Store) -> None:
+        (task_id,) = store.enqueue(1)
+        for seconds in (30, 60, 120):
+            serve(store)
+            store.clock.advance(seconds * 1_000 - 1)
+            assert store.run(verbs.Sweep()).lost == ()
+            store.clock.advance(1)
+            assert len(store.run(verbs.Sweep()).lost) == 1
+            assert store.state(task_id) is TaskState.PENDING
+
+    @pytest.mark.parametrize(("ttl_ms", "state"), [(30_000, "pending"), (29_999, "expired")])
+    def test_it_comes_back_unless_its_time_is_over(
+        self, store: Store, ttl_ms: int, state: str
+    ) -> None:
+        (task_id,) = store.enqueue(1, ttl_ms=ttl_ms)
+        serve(store)
+        store.clock.advance(30_000)
+        store.run(verbs.Sweep())
+        assert store.state(task_id) == state

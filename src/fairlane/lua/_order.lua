@@ -24,8 +24,8 @@ local function virtual_time(L)
   return tonumber(f[1]) or 0, tonumber(f[2]) or 0, tonumber(f[3]) or 0
 end
 
--- The first tag from `tag` on that no device of the schedule has: of equal ones the MAC would decide.
--- Tags `tag` to `tag + low - 1` are known to be taken; a run of them ends where a count falls short.
+-- The first tag from `tag` on that no device of the schedule has, or the MAC would decide. Tags
+-- `tag` to `tag + low - 1` are known to be taken; a run of them ends where a count falls short.
 local function free_tag(L, tag)
   local low, high = 0, 1
   for _ = 1, 53 do

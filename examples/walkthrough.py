@@ -38,7 +38,7 @@ class Walkthrough:
         self.now_ms = START_MS
         self.steps = 0
         self.defers: list[tuple[object, ...]] = []
-        settings = Settings.of(preset=self.preset, store_url=f"embedded://{folder}")
+        settings = Settings(preset=self.preset, store_url=f"embedded://{folder}")
         self.client = Client(settings, clock=lambda: self.now_ms)
         with redis.Redis.from_url(self.client.store_url) as store:
             store.set(self.client.keys.clock, "virtual")  # without it a store takes only its own

@@ -60,6 +60,8 @@ def _process(default: Any, about: str, **more: Any) -> Any:
 class Settings:
     """Every setting of fairlane. Times are milliseconds, sizes bytes, loads percent.
 
+    `preset="seed"` is the requirement document's values, under those given beside it.
+
     Raises InvalidSettings naming every violation at once.
     """
 
@@ -145,13 +147,7 @@ class Settings:
                 problems.append(f"{name}: {error}")
         if problems:
             raise InvalidSettings("; ".join(problems))
-        return cls.of(**values)
-
-    @classmethod
-    def of(cls, **values: Any) -> Settings:
-        """Return settings with a preset's values (`preset="seed"`) under the given ones."""
-        preset = SEED if values.get("preset") == "seed" else {}
-        return cls(**{**preset, **values})
+        return cls(**values)
 
     def environ(self) -> dict[str, str]:
         """Return the environment variables that make these settings again in another process."""
@@ -186,9 +182,17 @@ class Settings:
         }
 
     def adopt(self, stored: Mapping[str, str]) -> Settings:
-        """Return these settings with the store's shared values in place of one's own."""
+        """Return these settings with the store's shared values in place of one's own.
+
+        A process setting that belongs to the store's preset comes along, unless it was given.
+        """
         hints = get_type_hints(Settings)
+        preset = SEED if stored.get("preset") == "seed" else {}
         values = {
+            item.name: preset[item.name]
+            for item in fields(self)
+            if item.name in preset and getattr(self, item.name) == item.default
+        } | {
             item.name: _parse(hints[item.name], stored[item.name])
             for item in shared_fields()
             if item.name in stored
@@ -213,6 +217,19 @@ class Settings:
     def task_type(self, name: str) -> TaskType | None:
         """Return the task type of this name, or None."""
         return next((kind for kind in self.task_types if kind.name == name), None)
+
+
+_init = Settings.__init__
+
+
+def _init_with_preset(self: Settings, **values: Any) -> None:
+    preset = SEED if values.get("preset") == "seed" else {}
+    _init(self, **{**preset, **values})
+
+
+# A dataclass cannot let one field give defaults to others, and Settings(preset="seed") must not be
+# a label that changes nothing.
+Settings.__init__ = _init_with_preset  # type: ignore[method-assign]
 
 
 def shared_fields() -> list[Any]:

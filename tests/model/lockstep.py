@@ -40,7 +40,7 @@ def seed_settings(store_url: str, numbers: Numbers) -> Settings:
         "MAX_DEFER_COUNT": "max_defers",
     }
     changed = {ours[name]: value for name, value in given.items() if value != own[name]}
-    return Settings.of(preset="seed", store_url=store_url, **changed)
+    return Settings(preset="seed", store_url=store_url, **changed)
 
 
 class LockStep(RuleBasedStateMachine):

@@ -48,7 +48,7 @@ class Store:
         self.url = url
         self.clock = Clock()
         self.redis: Any = redis.Redis.from_url(url, decode_responses=True)
-        self.settings = Settings.of(store_url=url, **settings)
+        self.settings = Settings(store_url=url, **settings)
         self.client = Client(self.settings, clock=self.clock)
         self.keys = self.client.keys
         self.is_spoilt = False
@@ -65,7 +65,7 @@ class Store:
 
     def other(self, **settings: Any) -> Client:
         """Return another client, which has not joined yet."""
-        client = Client(Settings.of(**{"store_url": self.url, **settings}), clock=self.clock)
+        client = Client(Settings(**{"store_url": self.url, **settings}), clock=self.clock)
         self._others.append(client)
         return client
 

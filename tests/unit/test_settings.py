@@ -133,7 +133,7 @@ def test_a_task_type_that_cannot_be(wrong: dict[str, Any]) -> None:
 
 
 def test_the_seed_preset_gives_way_to_what_is_set_beside_it() -> None:
-    seed = Settings.of(preset="seed")
+    seed = Settings(preset="seed")
     assert {name: getattr(seed, name) for name in SEED} == dict(SEED)
     assert (seed.policy, seed.order, seed.admission, seed.lanes) == (
         "aging",
@@ -149,13 +149,13 @@ def test_a_default_is_no_opinion() -> None:
     assert Settings().opinions() == {}
     assert Settings(batch_size=10).opinions() == {}
     assert Settings(batch_size=7, namespace="x").opinions() == {"batch_size": "7"}
-    assert set(Settings.of(preset="seed").opinions()) == {"preset", *SEED} - {
+    assert set(Settings(preset="seed").opinions()) == {"preset", *SEED} - {
         field.name for field in fields(Settings) if not field.metadata["shared"]
     }
 
 
 def test_a_process_adopts_what_the_store_has_and_keeps_what_is_its_own() -> None:
-    stored = Settings.of(preset="seed", batch_size=7, aging_weight=0.5).shared()
+    stored = Settings(preset="seed", batch_size=7, aging_weight=0.5).shared()
     mine = Settings(store_url="redis://x", heartbeat_every_ms=7_000)
     adopted = mine.adopt({**stored, "a later setting": "x", "lanes": "main"})
     assert adopted.shared() == stored
@@ -182,7 +182,7 @@ def test_the_digest_is_that_of_the_shared_settings() -> None:
 def test_the_environment_of_settings_makes_them_again() -> None:
     for settings in (
         Settings(),
-        Settings.of(preset="seed", store_url="redis://x", aging_weight=0.25),
+        Settings(preset="seed", store_url="redis://x", aging_weight=0.25),
         Settings(keywords_files=(Path("/a"), Path("/b")), data_dir=Path("/d")),
     ):
         assert Settings.from_env(settings.environ()) == settings

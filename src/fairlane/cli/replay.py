@@ -40,7 +40,8 @@ _QUICK: Final = ("en_two_lines_phone.jpg", "en_one_word_1bit.png", "blank_black.
 _LETTER: Final = "en_letter_pii.png"
 _FLOOD_LETTERS: Final = 4
 _READY_S: Final = 60.0
-_LONGEST_S: Final = 150.0
+#: A machine that is slower than this says how many tasks have not ended; they are not lost.
+_LONGEST_S: Final = 300.0
 _SEED: Final = 20261130
 
 
@@ -68,11 +69,11 @@ class DeviceOutcome:
 
 @dataclass
 class Outcome:
-    """What all devices sent, and how long it took."""
+    """What all devices sent, how long it took, and what the store's own counts miss."""
 
     devices: dict[str, DeviceOutcome]
     seconds: float
-    lost_by_count: int
+    lost: int
 
 
 class Replay:

@@ -12,6 +12,8 @@ from rich.table import Table
 
 from fairlane.cli.replay import FLOODER, DeviceOutcome, Outcome
 
+_ENDS = ("done", "failed", "dead", "expired", "unfinished", "lost")
+
 
 def summary(outcome: Outcome) -> dict[str, Any]:
     """Return the result as data; `balanced` is true if every accepted task is accounted for."""
@@ -19,14 +21,14 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     states: Counter[str] = sum((device.states for device in devices), Counter())
     accepted = sum(device.accepted for device in devices)
     ended = {name: states[name] for name in ("done", "failed", "dead", "expired")}
-    lost = accepted - sum(ended.values()) - states["cancelled"]
     light = [device for device in devices if device.mac != FLOODER]
     flood = [device for device in devices if device.mac == FLOODER]
     return {
         "accepted": accepted,
         **ended,
-        "lost": lost,
-        "balanced": lost == 0 and outcome.lost_by_count == 0,
+        "unfinished": accepted - sum(ended.values()) - outcome.lost,
+        "lost": outcome.lost,
+        "balanced": accepted == sum(ended.values()) and outcome.lost == 0,
         "refused_then_sent_again": sum(device.refused for device in devices),
         "seconds": round(outcome.seconds, 1),
         "light": _waits(light),
@@ -49,7 +51,7 @@ def show(outcome: Outcome, report: dict[str, Any]) -> None:
                       ", ".join(f"{kind} {n}" for kind, n in sorted(device.findings.items())),
                       style="yellow" if device.mac == FLOODER else None)  # fmt: skip
     console.print(table)
-    parts = (f"{report[name]} {name}" for name in ("done", "failed", "dead", "expired", "lost"))
+    parts = (f"{report[name]} {name}" for name in _ENDS if report[name] or name != "unfinished")
     console.print(f"{report['accepted']} accepted = {', '.join(parts)}; {report['seconds']} s")
     console.print(
         f"a light device waits {_seconds(report['light']['wait_p50_ms'])} (p50), "

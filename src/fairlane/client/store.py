@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import redis
 
 from fairlane.conversation import NoScript, error_of
-from fairlane.embedded import Embedded, folder_of
+from fairlane.embedded import SCHEME, Embedded, folder_of
 from fairlane.errors import (
     InvalidSettings,
     StoreError,
@@ -27,6 +28,13 @@ _SCHEMES: Final = {
 }
 
 
+def _folder(settings: Settings) -> Path:
+    """Return the embedded server's folder: the URL's, or `store` in the data folder."""
+    if settings.store_url == SCHEME:
+        return settings.data_dir / "store"
+    return folder_of(settings.store_url)
+
+
 class Store:
     """Where the store is: the URL that the driver takes, and the embedded server behind it."""
 
@@ -34,7 +42,7 @@ class Store:
         self._embedded: Embedded | None = None
         scheme, _, rest = settings.store_url.partition("://")
         if scheme == "embedded":
-            self._embedded = Embedded(folder_of(settings.store_url)).start()
+            self._embedded = Embedded(_folder(settings)).start()
             self.url = self._embedded.url
         elif scheme in _SCHEMES:
             self.url = f"{_SCHEMES[scheme]}://{rest}"

@@ -13,7 +13,7 @@ from celery import Celery
 from kombu import Exchange, Queue
 
 from fairlane import detect
-from fairlane.celery.beat import DISPATCH_QUEUE, schedule
+from fairlane.celery.beat import DISPATCH_QUEUE, execute_name, schedule
 from fairlane.celery.tasks import register
 from fairlane.celery.worker import WorkerStep
 from fairlane.client import Client
@@ -64,6 +64,9 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         # Each with an exchange and key of its own: the default ones would deliver to all of them.
         "task_queues": [Queue(name, Exchange(name), routing_key=name) for name in queues],
         "task_default_queue": DISPATCH_QUEUE,
+        "task_routes": {
+            execute_name(kind.name): {"queue": kind.queue} for kind in settings.task_types
+        },
         # A publish to a hung broker would block for ever without a timeout.
         "broker_transport_options": {
             "socket_timeout": timeout_s,

@@ -18,6 +18,8 @@ import psutil
 _CGROUP: Final = Path("/sys/fs/cgroup")
 #: Weight of the newest sample in the moving average.
 _NEWEST: Final = 0.5
+#: Over less than this the load is noise: CPU time is counted in hundredths of a second.
+_SHORTEST_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Load:
 
 
 class LoadMeter:
-    """Samples the host. CPU is None until two samples apart have been taken."""
+    """Samples the host. CPU is None until two samples half a second apart have been taken."""
 
     def __init__(self, *, others_only: bool) -> None:
         self._others_only = others_only
@@ -61,22 +63,24 @@ class LoadMeter:
 
         `workers` are the process ids of fairlane's workers on this host.
         """
-        return Load(self._sample_cpu(workers), _memory_percent(), gpus())
+        self._measure_cpu(workers)
+        cpu = None if self._cpu is None else round(self._cpu, 1)
+        return Load(cpu, _memory_percent(), gpus())
 
-    def _sample_cpu(self, workers: Iterable[int]) -> float | None:
+    def _measure_cpu(self, workers: Iterable[int]) -> None:
         times = psutil.cpu_times()
         idle = times.idle + getattr(times, "iowait", 0.0)
         busy = sum(times) - idle - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
         now = (busy, idle, _seconds_of(workers) if self._others_only else 0.0)
         if self._seen is not None:
             busy_s, idle_s, own_s = (a - b for a, b in zip(now, self._seen, strict=True))
-            if busy_s + idle_s > 0:
-                share = max(0.0, busy_s - max(0.0, own_s)) / (busy_s + idle_s)
-                percent = min(100.0, 100 * share * _cpus() / _quota_cpus())
-                before = percent if self._cpu is None else self._cpu
-                self._cpu = _NEWEST * percent + (1 - _NEWEST) * before
+            if busy_s + idle_s < _SHORTEST_S * _cpus():
+                return
+            share = max(0.0, busy_s - max(0.0, own_s)) / (busy_s + idle_s)
+            percent = min(100.0, 100 * share * _cpus() / _quota_cpus())
+            before = percent if self._cpu is None else self._cpu
+            self._cpu = _NEWEST * percent + (1 - _NEWEST) * before
         self._seen = now
-        return None if self._cpu is None else round(self._cpu, 1)
 
 
 class Valve:

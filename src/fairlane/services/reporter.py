@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 
 from fairlane.client import Client
@@ -44,13 +45,29 @@ class Reporter:
         self._valve = Valve(settings.pause_percent, settings.resume_percent)
         self._reason = ""
         self._leaving = False
+        #: The last report to be sent must be the last that was made: `drain` comes in between.
+        self._reporting = threading.Lock()
 
     def step(self) -> None:
         """Report now. Tasks that are no longer this worker's are logged; their ends are refused."""
+        with self._reporting:
+            self._report_now()
+
+    def drain(self) -> None:
+        """Offer nothing from now on; what runs goes on, and its leases are kept."""
+        self._leaving = True
+        self.step()
+
+    def leave(self) -> None:
+        """Take the worker's row away."""
+        self._client.run(Deregister(self.worker_id))
+
+    def _report_now(self) -> None:
         load = self._meter.sample(self._workers_here())
         reason = "shutting down" if self._leaving else self._valve.reason(load)
         if reason != self._reason:
-            log.warning("worker %s: %s", self.worker_id, reason or "offers its slots again")
+            level = logging.INFO if self._leaving else logging.WARNING
+            log.log(level, "worker %s: %s", self.worker_id, reason or "offers its slots again")
             self._reason = reason
         stale = self._client.run(
             Heartbeat(
@@ -64,15 +81,6 @@ class Reporter:
         )
         for attempt in stale:
             log.warning("attempt %s runs here, but is not current any more", attempt)
-
-    def drain(self) -> None:
-        """Offer nothing from now on; what runs goes on, and its leases are kept."""
-        self._leaving = True
-        self.step()
-
-    def leave(self) -> None:
-        """Take the worker's row away."""
-        self._client.run(Deregister(self.worker_id))
 
     def _workers_here(self) -> set[int]:
         """Return the process ids of this host's workers: their load is no load of others."""

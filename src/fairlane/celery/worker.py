@@ -36,6 +36,7 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
         self._reporter: Reporter | None = None
+        self._dispatcher: LedDispatcher | None = None
 
     def start(self, worker: Any) -> None:
         """Report, and go on reporting."""
@@ -51,14 +52,13 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._reporter.step()
         self._run(self._reporter)
         if DISPATCH_QUEUE in queues and fairlane.client.settings.flow == "claim":
-            self._run(
-                LedDispatcher(
-                    fairlane.client,
-                    Dispatcher(fairlane.client, publisher(worker.app), fairlane.worker_id),
-                    Janitor(fairlane.client),
-                    fairlane.worker_id,
-                )
+            self._dispatcher = LedDispatcher(
+                fairlane.client,
+                Dispatcher(fairlane.client, publisher(worker.app), fairlane.worker_id),
+                Janitor(fairlane.client),
+                fairlane.worker_id,
             )
+            self._run(self._dispatcher)
         # `stop` of this step comes before the pool's last task ends, this signal after it.
         signals.worker_shutdown.connect(self._leave, weak=False)
 
@@ -85,8 +85,9 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._stopped.set()
         for thread in self._threads:
             thread.join(timeout=5.0)
-        if self._reporter is not None:
-            _quietly(self._reporter.leave)
+        for service in (self._dispatcher, self._reporter):
+            if service is not None:
+                _quietly(service.leave)
 
 
 def active_attempts() -> list[tuple[str, int]]:

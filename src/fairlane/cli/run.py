@@ -97,4 +97,6 @@ def dispatcher() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     service = Dispatcher(client, publisher(app), holder)
-    run_forever(LedDispatcher(client, service, Janitor(client), holder), stopped)
+    led = LedDispatcher(client, service, Janitor(client), holder)
+    run_forever(led, stopped)
+    led.leave()

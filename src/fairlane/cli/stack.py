@@ -26,6 +26,8 @@ from fairlane.settings import Settings
 from fairlane.verbs import InspectLanes
 
 _CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
+#: Celery warns of root in a dozen lines, once a worker; a container's only user is often root.
+_QUIET: Final = {"PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges"}
 _BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: A child that lived this long has recovered: its next end is a first one again.
 _STEADY_S: Final = 60.0
@@ -68,7 +70,7 @@ class Stack:
         settings = replace(
             settings, store_url=self.client.store_url, broker_url=self.client.broker_url
         )
-        self._environ = {**_inherited(), **settings.environ()}
+        self._environ = {**_inherited(), **settings.environ(), **_QUIET}
         self.children = [
             *(
                 self._worker(f"worker-{lane}", _queues_of(lane, settings), concurrency, log_level)
@@ -101,7 +103,11 @@ class Stack:
 
     def is_ready(self) -> bool:
         """Whether every lane has workers that offer slots."""
-        return all(lane.slots > 0 for lane in self.client.run(InspectLanes()))
+        return not self.idle_lanes()
+
+    def idle_lanes(self) -> list[str]:
+        """Return the lanes in which no worker offers a slot."""
+        return [lane.name for lane in self.client.run(InspectLanes()) if lane.slots == 0]
 
     def watch(self) -> None:
         """Start again what has died and is due; call it often."""
@@ -116,7 +122,7 @@ class Stack:
                 continue
             child.ends = 1 if now - child.started_at > _STEADY_S else child.ends + 1
             wait_s = _BACKOFF_S[min(child.ends, len(_BACKOFF_S)) - 1]
-            self._say(f"{child.name} ended with status {status}; starting it again in {wait_s:g} s")
+            self._say(f"{child.name} ended {_how(status)}; starting it again in {wait_s:g} s")
             _end_group(child.process)
             child.process, child.due_at = None, now + wait_s
 
@@ -136,14 +142,13 @@ class Stack:
         self.client.close()
 
     def _start(self, child: Child) -> None:
-        log: IO[bytes] | None = None
-        if self._log_file is not None:
-            log = self._log_file.open("ab")
+        # Without a file: Celery's banners (standard output) are dropped, its log is talk.
+        log: IO[bytes] | None = None if self._log_file is None else self._log_file.open("ab")
         # In a session of its own: Ctrl-C is for the supervisor, which then stops all in order.
         child.process = subprocess.Popen(
             [sys.executable, "-I", "-S", watchdog.__file__, *child.command],
             stdin=subprocess.PIPE,
-            stdout=log,
+            stdout=log or subprocess.DEVNULL,
             stderr=log,
             env=self._environ,
             start_new_session=True,
@@ -161,6 +166,14 @@ def _queues_of(lane: str, settings: Settings) -> str:
 def _inherited() -> Mapping[str, Any]:
     """Return this environment without its fairlane variables: children get theirs from settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}  # noqa: TID251
+
+
+def _how(status: int) -> str:
+    """Tell a program's end: a signal is a negative status, or that modulo 256 by its watchdog."""
+    try:
+        return f"by {signal.Signals(-status % 256).name}"
+    except ValueError:
+        return f"with status {status}"
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

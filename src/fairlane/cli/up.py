@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import rich_click as click
 
 from fairlane.settings import Settings
 
+_READY_S = 30.0
+
 
 @click.command(short_help="Run the whole system here: store, dispatcher, workers, Beat.")
 @click.option("-c", "--concurrency", type=int, help="Tasks at once; one a CPU by default.")
-@click.option("--loglevel", default="INFO", show_default=True, help="Of workers and Beat.")
+@click.option("--loglevel", default="WARNING", show_default=True, help="Of workers and Beat.")
 def up(*, concurrency: int | None, loglevel: str) -> None:
     """Run the whole system here, until Ctrl-C: store, dispatcher, workers and Beat.
 
@@ -36,10 +39,14 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
         log_level=loglevel,
     ) as stack:
         say(f"store {stack.client.store_url}")
-        told = False
+        say(f"starting {', '.join(child.name for child in stack.children)}")
+        late_at, ready = time.monotonic() + _READY_S, False
         while not stopped.wait(0.5):
             stack.watch()
-            if not told and stack.is_ready():
-                told = True
-                say("every lane has workers; Ctrl-C stops all")
+            if not ready and stack.is_ready():
+                ready = True
+                say("ready: every lane has workers; Ctrl-C stops all")
+            elif not ready and time.monotonic() > late_at:
+                late_at = float("inf")
+                say(f"no slots yet in {', '.join(stack.idle_lanes())}; `fairlane workers` says why")
         say("stopping: running tasks may end")

@@ -8,14 +8,17 @@ from dataclasses import asdict
 from typing import Any
 
 import rich_click as click
-from rich.console import Console
 from rich.table import Table
 
+from fairlane.cli.table import show
 from fairlane.client import Client
 from fairlane.settings import Settings
 from fairlane.verbs import InspectLanes, InspectTotals, InspectWorkers, Overload
 
-_json = click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
+_json = click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+#: What fits a terminal, of what JSON has.
+_LANE = ("name", "pending", "scheduled", "leased", "slots", "credits", "backoffs", "next_mac")
+_WORKER = ("hostname", "pid", "lanes", "slots", "active", "cpu", "memory", "reason", "age_ms")
 
 
 @click.command(short_help="How much waits, runs and has ended.")
@@ -40,7 +43,8 @@ def stats(*, as_json: bool) -> None:
 def lanes(*, as_json: bool) -> None:
     """Show every lane: what waits, what is leased, what its workers can take, who is next."""
     with Client(Settings.from_env()) as client:
-        _show([asdict(lane) for lane in client.run(InspectLanes())], as_json=as_json)
+        rows = [asdict(lane) for lane in client.run(InspectLanes())]
+    _show(rows, as_json=as_json, columns=_LANE)
 
 
 @click.command(short_help="What each worker offers, and why it offers nothing.")
@@ -49,7 +53,7 @@ def workers(*, as_json: bool) -> None:
     """Show the workers: lanes, slots, load, and why one offers nothing."""
     with Client(Settings.from_env()) as client:
         rows = [asdict(worker) for worker in client.run(InspectWorkers())]
-    _show([row.pop("report") | row for row in rows], as_json=as_json)
+    _show([row.pop("report") | row for row in rows], as_json=as_json, columns=_WORKER)
 
 
 @click.command(short_help="Devices with pending tasks: waits, scores, ranks.")
@@ -73,22 +77,29 @@ def devices(*, limit: int, as_json: bool) -> None:
     _show(rows, as_json=as_json)
 
 
-def _show(rows: Sequence[dict[str, Any]], *, as_json: bool, one: bool = False) -> None:
+def _show(
+    rows: Sequence[dict[str, Any]],
+    *,
+    as_json: bool,
+    one: bool = False,
+    columns: Sequence[str] | None = None,
+) -> None:
     if as_json:
         click.echo(json.dumps(rows[0] if one else rows, indent=2))
         return
-    console = Console(markup=False)
     if not rows:
         click.echo("none", err=True)
         return
-    table = Table(*([] if one else rows[0]), show_header=not one)
-    for row in rows:
-        if one:
-            for name, value in row.items():
-                table.add_row(name, str(value))
-        else:
-            table.add_row(*map(_cell, row.values()))
-    console.print(table)
+    if one:
+        table = Table("", "", show_header=False)
+        for name, value in rows[0].items():
+            table.add_row(name, str(value))
+    else:
+        shown = columns or tuple(rows[0])
+        table = Table(*(name.replace("_", " ") for name in shown))
+        for row in rows:
+            table.add_row(*(_cell(row.get(name, "")) for name in shown))
+    show(table)
 
 
 def _cell(value: Any) -> str:

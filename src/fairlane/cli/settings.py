@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
 import rich_click as click
-from rich.console import Console
 from rich.table import Table
 
+from fairlane.cli.table import show
 from fairlane.settings import PREFIX, Settings
 
 
@@ -39,14 +40,15 @@ def settings(*, as_json: bool) -> None:
     table = Table("setting", "value", "from", "what it is")
     for row in rows:
         table.add_row(*row)
-    Console(markup=False).print(table)
+    show(table)
 
 
 def _shown(name: str, value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(str(part) if isinstance(part, Path) else part.name for part in value)
     text = str(value)
-    if name.endswith("_url") and "@" in text:
-        scheme, _, rest = text.partition("://")
-        return f"{scheme}://***@{rest.rpartition('@')[2]}"
+    if name.endswith("_url"):
+        # A driver takes the password from the query as well.
+        text = re.sub(r"(?<=password=)[^&]*", "***", text)
+        text = re.sub(r"(?<=://).*(?=@)", "***", text)
     return text

@@ -36,7 +36,7 @@ class System:
 
     def __init__(self, server: Server, **settings: Any) -> None:
         self.folder: Final = server.folder
-        self.settings = Settings.of(
+        self.settings = Settings(
             **{
                 "store_url": server.url,
                 "broker_url": server.url.replace("unix", "redis+socket", 1).partition("?")[0]
@@ -159,10 +159,12 @@ class System:
         check_invariants(self.redis, self.client.keys, self.client.settings, now_ms)
 
     def at_rest(self) -> None:
-        """Wait until nothing is leased, and prove that the store is healthy."""
+        """Wait until nothing is leased and no turn is open, and prove that the store is healthy."""
+        keys = self.client.keys
+        busy = [keys.name("TURNS"), *(keys.lane("INFLIGHT", lane) for lane in self.settings.lanes)]
 
         def rests() -> None:
-            assert self.redis.zcard(self.client.keys.lane("INFLIGHT", "text")) == 0
+            assert not self.redis.exists(*busy)
             self.check()
 
         eventually_passes(rests)

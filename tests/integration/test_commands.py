@@ -1,0 +1,148 @@
+"""The command line against a store: data on standard output, talk beside it, honest exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane.verbs import Heartbeat
+from support.processes import COMMAND, environment
+from support.store import mac
+from support.system import System, running
+
+WORKER = "far.example:42:nonce"
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    """Give a system with two devices' tasks and the report of one worker."""
+    with running() as system:
+        for number in (1, 1, 2):
+            system.do(mac(number))
+        report = {"hostname": "far.example", "pid": "42", "nonce": "nonce", "cpu": "12.5"}
+        system.client.run(Heartbeat(WORKER, ["text"], 3, report=report))
+        yield system
+
+
+def run(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment(environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def told(system: System, *arguments: str) -> Any:
+    """Return what a command answers with --json."""
+    done = run(system.settings.environ(), *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def shown(system: System, *arguments: str) -> str:
+    """Return what a command shows to people."""
+    done = run(system.settings.environ(), *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_stats_counts_what_waits_and_has_ended(system: System) -> None:
+    stats = told(system, "stats")
+    assert (stats["pending"], stats["leased"], stats["accepted"]) == (3, 0, 3)
+    assert stats["overloaded"] is False
+
+
+def test_lanes_shows_what_each_can_take(system: System) -> None:
+    lanes = {lane["name"]: lane for lane in told(system, "lanes")}
+    assert (lanes["text"]["pending"], lanes["text"]["slots"]) == (3, 3)
+    assert (lanes["ocr"]["pending"], lanes["ocr"]["credits"]) == (0, 0)
+    assert lanes["text"]["next_mac"] == mac(1)
+
+
+def test_workers_shows_what_each_offers(system: System) -> None:
+    (worker,) = told(system, "workers")
+    assert (worker["worker_id"], worker["lanes"], worker["slots"]) == (WORKER, ["text"], 3)
+    row = shown(system, "workers").splitlines()[-2]
+    assert [cell.strip() for cell in row.strip("│").split("│")][:4] == [
+        "far.example", "42", "text", "3",
+    ]  # fmt: skip
+
+
+def test_devices_shows_who_waits(system: System) -> None:
+    devices = told(system, "devices")
+    assert {device["mac"]: device["pending"] for device in devices} == {mac(1): 2, mac(2): 1}
+    assert all(device["score"] >= 0 for device in devices)
+    assert "text 2 (rank 0)" in shown(system, "devices")
+
+
+def test_migrate_names_what_it_changed_and_a_second_time_nothing() -> None:
+    with running() as system:
+        environ = system.settings.environ() | {"FAIRLANE_MAX_ATTEMPTS": "5"}
+        first, second = run(environ, "migrate"), run(environ, "migrate")
+        assert (first.returncode, first.stdout) == (0, "max_attempts\n")
+        assert (second.returncode, second.stdout) == (0, "")
+        assert "nothing changed" in second.stderr
+
+
+def test_a_process_that_insists_on_another_setting_is_told_both_values(system: System) -> None:
+    environ = system.settings.environ() | {"FAIRLANE_MAX_ATTEMPTS": "7"}
+    done = run(environ, "stats")
+    assert done.returncode == 1
+    assert "7" in done.stderr
+    assert "3" in done.stderr
+    assert not done.stdout
+
+
+def test_settings_tells_every_value_and_its_source() -> None:
+    environ = {"FAIRLANE_PRESET": "seed", "FAIRLANE_MAX_ATTEMPTS": "5"}
+    done = run(environ, "settings", "--json")
+    rows = {row["setting"]: row for row in json.loads(done.stdout)}
+    assert (rows["policy"]["value"], rows["policy"]["source"]) == ("aging", "preset seed")
+    assert rows["max_attempts"]["value"] == "5"
+    assert rows["max_attempts"]["source"] == "FAIRLANE_MAX_ATTEMPTS"
+    assert rows["lease_ms"]["source"] == "default"
+    assert all(row["about"] for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:hunter2@host:6379/0",
+        "redis://:hunter2@host:6379/0",
+        "redis://host:6379/0?username=user&password=hunter2",
+        "redis://host:6379/0?password=x@hunter2&health_check_interval=1",
+    ],
+)
+def test_settings_shows_no_password(url: str) -> None:
+    done = run({"FAIRLANE_STORE_URL": url, "FAIRLANE_BROKER_URL": url}, "settings")
+    assert done.returncode == 0
+    assert "hunter2" not in done.stdout + done.stderr
+    assert done.stdout.count("host:6379/0") == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "status", "says"),
+    [
+        (["no-such-command"], {}, 2, "No such command"),
+        (["stats", "--no-such-option"], {}, 2, "No such option"),
+        (["stats"], {"FAIRLANE_POLICY": "random"}, 2, "policy: 'random' is none of fair, aging"),
+        (["stats"], {"FAIRLANE_POLICI": "fair"}, 2, "FAIRLANE_POLICI: no such setting"),
+        (["stats"], {"FAIRLANE_STORE_URL": "unix://nowhere.sock"}, 69, "is it running"),
+        (["up"], {"FAIRLANE_STORE_URL": "unix://nowhere.sock"}, 69, "is it running"),
+    ],
+)
+def test_a_failure_is_one_line_with_an_exit_code_of_its_own(
+    arguments: list[str], environ: dict[str, str], status: int, says: str, tmp_path: Path
+) -> None:
+    done = run(environ, *arguments)
+    assert done.returncode == status
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not done.stdout

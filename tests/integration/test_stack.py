@@ -1,0 +1,94 @@
+"""`fairlane up` and `fairlane demo`: what dies is started again, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fairlane import Client, Settings, watchdog
+from fairlane.model import TERMINAL, TaskState
+from support.eventually import eventually, eventually_passes
+from support.processes import COMMAND, Program, mentioning
+from support.store import mac
+from support.system import UNMINDFUL
+
+CHILDREN = ("beat", "dispatcher", "worker-ocr", "worker-text")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(store_url=f"embedded://{tmp_path}/store", data_dir=tmp_path, **UNMINDFUL)
+
+
+@pytest.fixture
+def up(settings: Settings, tmp_path: Path) -> Iterator[Program]:
+    """Give a running `fairlane up`, ready."""
+    command = [*COMMAND, "up", "--concurrency=1"]
+    with Program(command, tmp_path / "up.log", settings.environ(), watched=False) as up:
+        eventually(lambda: "ready:" in up.output(), 30.0)
+        yield up
+
+
+def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path) -> None:
+    lines = up.output().splitlines()
+    assert lines[0] == f"fairlane: store unix://{tmp_path}/store/valkey.sock?db=0"
+    assert sorted(lines[1].removeprefix("fairlane: starting ").split(", ")) == [*CHILDREN]
+    assert lines[2:] == ["fairlane: ready: every lane has workers; Ctrl-C stops all"]
+
+    with Client(Settings(store_url=f"embedded://{tmp_path}/store")) as client:
+        (worker,) = (w for w in psutil.Process(up.pid).children(recursive=True) if is_text(w))
+        worker.send_signal(signal.SIGKILL)
+        eventually(
+            lambda: "worker-text ended by SIGKILL; starting it again in 0.5 s" in up.output()
+        )
+        task_id = client.enqueue(mac(1), "text", {"text": "mail ann@example.com"}).task_id
+        eventually(lambda: client.task(task_id).state in TERMINAL, 30.0)
+        assert client.task(task_id).state is TaskState.DONE
+
+    up.send(signal.SIGINT)
+    assert up.wait(20.0) == 0
+    assert up.output().splitlines()[-1] == "fairlane: stopping: running tasks may end"
+    assert not mentioning(str(tmp_path))
+
+
+def test_a_killed_up_takes_everything_along(up: Program, tmp_path: Path) -> None:
+    assert len(mentioning(str(tmp_path))) > len(CHILDREN)
+    up.kill()
+    eventually_passes(gone(tmp_path), watchdog.GRACE_S + 5.0, 0.2)
+
+
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+    folders = tmp_path / "folders"
+    folders.mkdir()
+    environ = {"TMPDIR": str(folders)}
+    with Program([*COMMAND, "demo"], tmp_path / "demo.log", environ, watched=False) as demo:
+        eventually(lambda: len(mentioning(f"{folders}/fairlane-demo-")) > len(CHILDREN), 30.0)
+        demo.send(signal.SIGINT)
+        assert demo.wait(30.0) == 130
+        assert demo.output().splitlines()[-1] == "stopped; nothing was left behind"
+    assert not mentioning(str(folders))
+    assert not os.listdir(folders)
+
+
+def is_text(process: psutil.Process) -> bool:
+    """Whether this is the main process of the worker for texts: its parent is its watchdog."""
+    parent = process.parent()
+    assert parent is not None
+    return (
+        "--hostname=worker-text@%h" in process.cmdline() and watchdog.__file__ in parent.cmdline()
+    )
+
+
+def gone(folder: Path) -> Callable[[], None]:
+    """Return an assertion that no living process mentions a folder."""
+
+    def nobody() -> None:
+        left = mentioning(str(folder))
+        assert not left, left
+
+    return nobody

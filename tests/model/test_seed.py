@@ -34,7 +34,7 @@ def test_the_scripts_and_the_documents_model_agree(
         Program,
         settings=hypothesis.settings(
             deadline=None,
-            max_examples=50,
+            max_examples=40,
             stateful_step_count=60,
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         ),

@@ -81,7 +81,7 @@ def test_system_refuses_everybody_once_the_formula_holds(open_store: Open) -> No
     assert fill(store, 1) == 4, "G may pass its limit by one, and so may a device"
     refusal = try_one(store, 2)
     assert isinstance(refusal, Refusal)
-    assert (refusal.reason, refusal.pending, refusal.limit) == ("device_full", 1, 3)
+    assert (refusal.reason, refusal.pending, refusal.limit) == ("device_full", 1, 0)
     store.claim()
     assert fill(store, 2) == 4
 

@@ -9,7 +9,8 @@ local function refusal(count, pending, crossed)
     if pending > total then
       return 'global_full', pending, total
     elseif over > 0 then
-      return 'device_full', over, per_mac
+      -- What the formula compares: |O| > 0.
+      return 'device_full', over, 0
     end
   elseif pending >= total then
     return 'global_full', pending, total

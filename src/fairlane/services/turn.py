@@ -17,6 +17,9 @@ from fairlane.verbs import InspectWorkers, Pop, Release, Renew
 
 log = logging.getLogger("fairlane.turn")
 
+#: Each pop ends up to 64 expired tasks; what is left after these waits for the purge.
+_MAX_POPS = 100
+
 
 def take_turn(
     client: Client,
@@ -45,9 +48,8 @@ def take_turn(
                 log.info("turn of %s ends early: %s", mac, reason)
                 break
             client.run(Renew(mac, lane, token))
-            claimed = client.run(Pop(mac, lane, token, holder))
-            log_expired(claimed)
-            if not claimed.leased or not _submit(client, claimed.leased[0], submit):
+            task = _pop(client, Pop(mac, lane, token, holder))
+            if task is None or not _submit(client, task, submit):
                 break
     except TurnLost as lost:
         log.warning("%s", lost)
@@ -55,6 +57,16 @@ def take_turn(
     finally:
         released = _release(client, mac, lane, token)
     return released
+
+
+def _pop(client: Client, pop: Pop) -> Leased | None:
+    """Lease the device's next task; a pop may find nothing but expired ones, and is then repeated."""
+    for _ in range(_MAX_POPS):
+        claimed = client.run(pop)
+        log_expired(claimed)
+        if claimed.leased or not claimed.expired:
+            return next(iter(claimed.leased), None)
+    return None
 
 
 def _submit(client: Client, task: Leased, submit: Callable[[Leased], None]) -> bool:

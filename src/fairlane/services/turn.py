@@ -60,7 +60,7 @@ def take_turn(
 
 
 def _pop(client: Client, pop: Pop) -> Leased | None:
-    """Lease the device's next task; a pop may find nothing but expired ones, and is then repeated."""
+    """Lease the next task; a pop may find nothing but expired ones, and is then repeated."""
     for _ in range(_MAX_POPS):
         claimed = client.run(pop)
         log_expired(claimed)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fairlane import Receipt, Refusal, formulas, verbs
 from support.store import LANE, Store, mac
 from verbs.conftest import Open

@@ -33,22 +33,25 @@ from fairlane.verbs import ClaimDevice, Watermark
 
 
 def register(app: Celery, client: Client) -> None:
-    """Register every task on an application."""
+    """Register every task on an application.
+
+    On this one only (`shared=False`): another application of the process may have another store.
+    """
     _register_flow(app, client)
     for kind in client.settings.task_types:
         _register_execution(app, client, kind)
 
-    @app.task(name=PURGE)
+    @app.task(name=PURGE, shared=False)
     def purge_expired_mac_tasks() -> int:
         """End the tasks that are past their TTL; return how many."""
         return purge(client)
 
-    @app.task(name=SWEEP)
+    @app.task(name=SWEEP, shared=False)
     def sweep_mac_tasks() -> int:
         """Take back lost leases, ended backoffs, dead turns and silent workers; return how many."""
         return sweep(client)
 
-    @app.task(name=WATERMARK)
+    @app.task(name=WATERMARK, shared=False)
     def publish_watermark() -> int:
         """Publish the system's level; return the pending tasks."""
         return client.run(Watermark()).total_pending
@@ -61,7 +64,7 @@ def _register_flow(app: Celery, client: Client) -> None:
     meter = LoadMeter(others_only=settings.backpressure_cpu == "others")
     valve = Valve(settings.pause_percent, settings.resume_percent)
 
-    @app.task(name=DISPATCH)
+    @app.task(name=DISPATCH, shared=False)
     def dispatch_next_mac_sensitive_tasks(exclude_mac: str = "") -> int:
         """Hand out what can go; return how many tasks or turns that were."""
         if settings.flow == "claim":
@@ -74,7 +77,7 @@ def _register_flow(app: Celery, client: Client) -> None:
                 turns += 1
         return turns
 
-    @app.task(name=PROCESS)
+    @app.task(name=PROCESS, shared=False)
     def process_mac_sensitive_tasks(mac: str, token: str, lane: str = "main") -> int:
         """Submit a batch of the device whose turn it is; return what it has left."""
         released = take_turn(
@@ -97,6 +100,7 @@ def _register_execution(app: Celery, client: Client, kind: TaskType) -> None:
     @app.task(
         name=execute_name(kind.name),
         base=AttemptTask,
+        shared=False,
         soft_time_limit=kind.soft_limit_ms / 1000,
         time_limit=kind.hard_limit_ms / 1000,
     )

@@ -8,6 +8,7 @@ nothing else reaches a key.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from fairlane.errors import InvalidMac
@@ -37,6 +38,12 @@ def canonical(text: str) -> str:
     """
     if not isinstance(text, str):
         raise InvalidMac(f"mac: expected text such as aa:bb:cc:dd:ee:ff, got {type(text).__name__}")
+    return _canonical(text)
+
+
+# A gateway names the same devices again and again. Only addresses are kept: an error is not.
+@lru_cache(maxsize=16_384)
+def _canonical(text: str) -> str:
     if _CANONICAL.fullmatch(text) is None:
         if _NOTATIONS.fullmatch(text) is None:
             raise InvalidMac(

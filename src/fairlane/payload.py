@@ -6,17 +6,18 @@ plain JSON values pass: text keys, no NaN, no lone surrogates, at most 32 levels
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Final
+
+import msgspec
 
 from fairlane.errors import InvalidData, PayloadTooLarge
 
 MAX_DEPTH: Final = 32
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
-_encode: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
-).encode
+_PLAIN: Final = frozenset({str, int, bool, type(None)})
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def encode(what: str, value: Mapping[str, Any], max_bytes: int) -> bytes:
@@ -30,13 +31,11 @@ def encode(what: str, value: Mapping[str, Any], max_bytes: int) -> bytes:
         value = dict(value)
     _check(what, value, 1)
     try:
-        encoded = _encode(value).encode()
+        encoded = _encode(value)
     except UnicodeEncodeError:
         raise InvalidData(f"{what}: text with a lone surrogate cannot be stored as UTF-8") from None
     except ValueError:
-        raise InvalidData(
-            f"{what}: NaN and infinity are no JSON numbers; send null or leave the key out"
-        ) from None
+        raise InvalidData(f"{what}: a whole number has too many digits to be stored") from None
     if len(encoded) > max_bytes:
         raise PayloadTooLarge(
             f"{what}: {len(encoded)} bytes, the limit is {max_bytes}; "
@@ -47,8 +46,7 @@ def encode(what: str, value: Mapping[str, Any], max_bytes: int) -> bytes:
 
 def decode(encoded: bytes) -> dict[str, Any]:
     """Return the object that `encode` was given; empty bytes are an empty object."""
-    value: dict[str, Any] = json.loads(encoded) if encoded else {}
-    return value
+    return _decode(encoded) if encoded else {}
 
 
 def _check(path: str, value: Any, depth: int) -> None:
@@ -66,4 +64,13 @@ def _check(path: str, value: Any, depth: int) -> None:
             if type(item) not in _PLAIN:
                 _check(f"{path}[{at}]", item, depth + 1)
     else:
+        _check_number(path, value)
+
+
+def _check_number(path: str, value: Any) -> None:
+    if type(value) is not float:
         raise InvalidData(f"{path}: {type(value).__name__} is no JSON value")
+    if not isfinite(value):
+        raise InvalidData(
+            f"{path}: NaN and infinity are no JSON numbers; send null or leave the key out"
+        )

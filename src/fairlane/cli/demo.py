@@ -27,10 +27,9 @@ def demo(*, flood: bool, as_json: bool, concurrency: int | None) -> None:
     """
     from fairlane.cli.replay import Replay
     from fairlane.cli.report import show, summary
-    from fairlane.cli.stack import Stack
+    from fairlane.cli.stack import Stack, on_stop
 
-    # Ctrl-C and a kill take the same way out: everything that was started is stopped.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    on_stop(signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="fairlane-demo-") as folder:
         # A demo on a busy laptop must not wait for the laptop: backpressure is off.
         settings = Settings(

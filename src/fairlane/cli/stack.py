@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, Final, Self
 
 from fairlane import watchdog
@@ -156,6 +157,16 @@ class Stack:
         child.started_at = time.monotonic()
         if log is not None:
             log.close()
+
+
+def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
+    """Let every way to be stopped take the same way out: Ctrl-C, a kill, a closed terminal.
+
+    What was to be ignored from the start still is (`nohup`).
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _queues_of(lane: str, settings: Settings) -> str:

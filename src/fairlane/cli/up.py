@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 
@@ -23,11 +22,10 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
     The store is the one that FAIRLANE_STORE_URL names; by default an embedded Valkey that keeps its
     data in .fairlane/store. What dies is started again.
     """
-    from fairlane.cli.stack import Stack
+    from fairlane.cli.stack import Stack, on_stop
 
     stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    on_stop(lambda *_: stopped.set())
 
     def say(text: str) -> None:
         click.echo(f"fairlane: {text}", err=True)

@@ -34,7 +34,7 @@ _GROUP: Final = 10
 _GROUP_EVERY_S: Final = 10.0
 _LIGHT_TEXTS: Final = 5
 _FLOOD_TEXTS: Final = 400
-_FLOOD_IMAGES: Final = 140
+_FLOOD_IMAGES: Final = 110
 #: Each about half a second of OCR, and a letter of three seconds.
 _QUICK: Final = ("en_two_lines_phone.jpg", "en_one_word_1bit.png", "blank_black.jpg")
 _LETTER: Final = "en_letter_pii.png"

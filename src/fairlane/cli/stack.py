@@ -24,7 +24,7 @@ from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
 from fairlane.settings import Settings
-from fairlane.verbs import InspectLanes
+from fairlane.verbs import InspectLanes, InspectWorkers
 
 _CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
 #: Celery warns of root in a dozen lines, once a worker; a container's only user is often root.
@@ -80,6 +80,7 @@ class Stack:
             self._worker("dispatcher", DISPATCH_QUEUE, 1, log_level, pool="solo"),
             Child("beat", [*_CELERY, "beat", f"--loglevel={log_level}", "--pidfile="]),
         ]
+        self._workers = len(self.children) - 1
 
     def _worker(
         self, name: str, queues: str, concurrency: int, log_level: str, pool: str = "prefork"
@@ -103,7 +104,9 @@ class Stack:
         self.stop()
 
     def is_ready(self) -> bool:
-        """Whether every lane has workers that offer slots."""
+        """Whether every lane has workers that offer slots; the document's flow knows no slots."""
+        if self.client.settings.flow == "turns":
+            return len(self.client.run(InspectWorkers())) >= self._workers
         return not self.idle_lanes()
 
     def idle_lanes(self) -> list[str]:

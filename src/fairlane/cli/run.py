@@ -93,6 +93,10 @@ def dispatcher() -> None:
     from fairlane.services.service import run_forever
 
     app = make_app()
+    if app.fairlane.client.settings.flow == "turns":
+        raise click.UsageError(
+            "the store's flow is `turns`: Beat dispatches; run a worker on sensitive.dispatch"
+        )
     client, holder, stopped = app.fairlane.client, new_worker_id(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())

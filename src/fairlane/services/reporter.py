@@ -65,10 +65,10 @@ class Reporter:
     def _report_now(self) -> None:
         load = self._meter.sample(self._workers_here())
         reason = "shutting down" if self._leaving else self._valve.reason(load)
-        if reason != self._reason:
+        if bool(reason) != bool(self._reason):
             level = logging.INFO if self._leaving else logging.WARNING
             log.log(level, "worker %s: %s", self.worker_id, reason or "offers its slots again")
-            self._reason = reason
+        self._reason = reason
         stale = self._client.run(
             Heartbeat(
                 self.worker_id,

@@ -165,11 +165,13 @@ class Stack:
 def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
     """Let every way to be stopped take the same way out: Ctrl-C, a kill, a closed terminal.
 
-    What was to be ignored from the start still is (`nohup`).
+    `nohup` still holds. A shell that starts a program in the background lets it ignore Ctrl-C; a
+    `kill -INT` is meant for it all the same.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, handler)
 
 
 def _queues_of(lane: str, settings: Settings) -> str:

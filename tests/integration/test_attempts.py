@@ -17,7 +17,7 @@ from support.system import DISPATCH, TEXT, System, running
 
 TYPES = (
     TaskType("text", "text", TEXT),
-    TaskType("brief", "text", TEXT, soft_limit_ms=300, hard_limit_ms=1_200),
+    TaskType("brief", "text", TEXT, soft_limit_ms=200, hard_limit_ms=800),
 )
 
 

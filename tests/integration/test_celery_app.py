@@ -12,6 +12,7 @@ from fairlane import Settings
 from fairlane.celery import beat
 from fairlane.celery.app import make_app
 from fairlane.model import TaskState
+from fairlane.verbs import Claim
 from support.eventually import eventually
 from support.store import mac
 from support.system import DISPATCH, OCR, TEXT, System, running
@@ -47,6 +48,20 @@ def app(system: System) -> Iterator[Celery]:
 def test_the_names_are_those_of_the_document(app: Celery) -> None:
     assert {name for name in app.tasks if not name.startswith("celery.")} == NAMES
     assert {queue.name for queue in app.conf.task_queues} == {OCR, TEXT, DISPATCH}
+
+
+def test_two_applications_of_a_process_keep_to_their_stores(app: Celery) -> None:
+    with running() as other:
+        second = make_app(other.settings)
+        assert {task.app for task in app.tasks.values()} == {app}
+        assert {task.app for task in second.tasks.values()} == {second}
+        for system in (app.fairlane.client, other.client):
+            system.enqueue(mac(1), "text", {"of": system.store_url})
+        assert second.tasks[beat.WATERMARK]() == 1
+        assert app.tasks[beat.WATERMARK]() == 1
+        app.fairlane.client.cancel(app.fairlane.client.run(Claim("text", 1)).leased[0].task_id)
+        assert (app.tasks[beat.WATERMARK](), second.tasks[beat.WATERMARK]()) == (0, 1)
+        second.fairlane.client.close()
 
 
 def test_each_task_goes_to_its_queue(app: Celery) -> None:

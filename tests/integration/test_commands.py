@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fairlane.cli import cli
 from fairlane.verbs import Heartbeat
 from support.processes import COMMAND, environment
 from support.store import mac
@@ -30,6 +32,7 @@ def system() -> Iterator[System]:
 
 
 def run(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed program: what it says where, and how it exits."""
     return subprocess.run(
         [*COMMAND, *arguments],
         env=environment(environ),
@@ -39,18 +42,16 @@ def run(environ: Mapping[str, str], *arguments: str) -> subprocess.CompletedProc
     )
 
 
+def shown(environ: Mapping[str, str], *arguments: str) -> str:
+    """Return what a command shows, run in this process: much faster."""
+    done = CliRunner(env=environ).invoke(cli, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
 def told(system: System, *arguments: str) -> Any:
     """Return what a command answers with --json."""
-    done = run(system.settings.environ(), *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def shown(system: System, *arguments: str) -> str:
-    """Return what a command shows to people."""
-    done = run(system.settings.environ(), *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return json.loads(shown(system.settings.environ(), *arguments, "--json"))
 
 
 def test_stats_counts_what_waits_and_has_ended(system: System) -> None:
@@ -69,7 +70,7 @@ def test_lanes_shows_what_each_can_take(system: System) -> None:
 def test_workers_shows_what_each_offers(system: System) -> None:
     (worker,) = told(system, "workers")
     assert (worker["worker_id"], worker["lanes"], worker["slots"]) == (WORKER, ["text"], 3)
-    row = shown(system, "workers").splitlines()[-2]
+    row = shown(system.settings.environ(), "workers").splitlines()[-2]
     assert [cell.strip() for cell in row.strip("│").split("│")][:4] == [
         "far.example", "42", "text", "3",
     ]  # fmt: skip
@@ -79,7 +80,7 @@ def test_devices_shows_who_waits(system: System) -> None:
     devices = told(system, "devices")
     assert {device["mac"]: device["pending"] for device in devices} == {mac(1): 2, mac(2): 1}
     assert all(device["score"] >= 0 for device in devices)
-    assert "text 2 (rank 0)" in shown(system, "devices")
+    assert "text 2 (rank 0)" in shown(system.settings.environ(), "devices")
 
 
 def test_migrate_names_what_it_changed_and_a_second_time_nothing() -> None:
@@ -102,8 +103,7 @@ def test_a_process_that_insists_on_another_setting_is_told_both_values(system: S
 
 def test_settings_tells_every_value_and_its_source() -> None:
     environ = {"FAIRLANE_PRESET": "seed", "FAIRLANE_MAX_ATTEMPTS": "5"}
-    done = run(environ, "settings", "--json")
-    rows = {row["setting"]: row for row in json.loads(done.stdout)}
+    rows = {row["setting"]: row for row in json.loads(shown(environ, "settings", "--json"))}
     assert (rows["policy"]["value"], rows["policy"]["source"]) == ("aging", "preset seed")
     assert rows["max_attempts"]["value"] == "5"
     assert rows["max_attempts"]["source"] == "FAIRLANE_MAX_ATTEMPTS"
@@ -121,10 +121,9 @@ def test_settings_tells_every_value_and_its_source() -> None:
     ],
 )
 def test_settings_shows_no_password(url: str) -> None:
-    done = run({"FAIRLANE_STORE_URL": url, "FAIRLANE_BROKER_URL": url}, "settings")
-    assert done.returncode == 0
-    assert "hunter2" not in done.stdout + done.stderr
-    assert done.stdout.count("host:6379/0") == 2
+    table = shown({"FAIRLANE_STORE_URL": url, "FAIRLANE_BROKER_URL": url}, "settings")
+    assert "hunter2" not in table
+    assert table.count("host:6379/0") == 2
 
 
 @pytest.mark.parametrize(
@@ -146,3 +145,10 @@ def test_a_failure_is_one_line_with_an_exit_code_of_its_own(
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
+
+
+def test_no_dispatcher_runs_beside_the_documents_flow(tmp_path: Path) -> None:
+    store = {"FAIRLANE_STORE_URL": f"embedded://{tmp_path}/store", "FAIRLANE_PRESET": "seed"}
+    refused = run(store, "dispatcher")
+    assert refused.returncode == 2
+    assert "Beat dispatches" in refused.stderr

@@ -17,7 +17,7 @@ from support.servers import KINDS
 from support.store import mac
 from support.system import DISPATCH, TEXT, System, running
 
-STARVED_AFTER_MS = 2_000
+STARVED_AFTER_MS = 1_500
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

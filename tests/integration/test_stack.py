@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,14 +14,18 @@ from fairlane.model import TERMINAL, TaskState
 from support.eventually import eventually, eventually_passes
 from support.processes import COMMAND, Program, mentioning
 from support.store import mac
-from support.system import UNMINDFUL
 
 CHILDREN = ("beat", "dispatcher", "worker-ocr", "worker-text")
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(store_url=f"embedded://{tmp_path}/store", data_dir=tmp_path, **UNMINDFUL)
+    return Settings(
+        store_url=f"embedded://{tmp_path}/store",
+        data_dir=tmp_path,
+        pause_percent=100,
+        resume_percent=100,
+    )
 
 
 @pytest.fixture
@@ -62,17 +65,18 @@ def test_a_killed_up_takes_everything_along(up: Program, tmp_path: Path) -> None
     eventually_passes(gone(tmp_path), watchdog.GRACE_S + 5.0, 0.2)
 
 
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
     folders = tmp_path / "folders"
     folders.mkdir()
     environ = {"TMPDIR": str(folders)}
     with Program([*COMMAND, "demo"], tmp_path / "demo.log", environ, watched=False) as demo:
         eventually(lambda: len(mentioning(f"{folders}/fairlane-demo-")) > len(CHILDREN), 30.0)
-        demo.send(signal.SIGINT)
+        demo.send(how)
         assert demo.wait(30.0) == 130
         assert demo.output().splitlines()[-1] == "stopped; nothing was left behind"
     assert not mentioning(str(folders))
-    assert not os.listdir(folders)
+    assert not list(folders.iterdir())
 
 
 def is_text(process: psutil.Process) -> bool:

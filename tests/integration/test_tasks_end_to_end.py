@@ -16,7 +16,7 @@ from support.store import mac
 from support.system import DISPATCH, FAIRLANE, OCR, TEXT, System, running
 
 DEVICES = 5
-EACH = 40
+EACH = 20
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

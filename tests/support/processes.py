@@ -6,6 +6,7 @@ tests however those end; only what was started here is ended here, by its number
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from support.eventually import eventually, eventually_passes
 
 TESTS: Final = Path(__file__).parents[1]
 #: The command line, as the installed program starts it.
-COMMAND: Final = [sys.executable, "-c", "from fairlane.cli import main; main()"]
+COMMAND: Final = [sys.executable, "-m", "fairlane"]
 
 
 class Program:
@@ -63,18 +64,23 @@ class Program:
         return self._process.wait(timeout_s)
 
     def stop(self, timeout_s: float = 15.0) -> int:
-        """Ask the program to end, end what is left of its session, and prove that all is gone."""
-        assert self._process.stdin is not None
+        """Ask the program to end, then end what is left of its session; return its exit status."""
         try:
             if self._process.poll() is None:
                 self._process.terminate()
             return self.wait(timeout_s)
         finally:
-            self._process.stdin.close()
-            for pid in members(self._process.pid):
+            self.end()
+
+    def end(self) -> None:
+        """End the program's session without asking, and prove that all of it is gone."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        for pid in members(self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            self._process.wait()
-            eventually_passes(self._is_gone)
+        self._process.wait()
+        eventually_passes(self._is_gone)
 
     def _is_gone(self) -> None:
         left = members(self._process.pid)

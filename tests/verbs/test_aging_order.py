@@ -79,6 +79,14 @@ def test_it_ranks_by_the_task_that_is_the_oldest_now(store: Store) -> None:
     assert store.served(2) == [mac(2), mac(1)]
 
 
+def test_a_device_just_served_waits_while_another_can_go(store: Store) -> None:
+    store.enqueue(1, 30)
+    store.clock.advance(1_000)
+    store.enqueue(2, 5)
+    served = [task.mac for task in store.claim(20)]
+    assert served == [mac(1)] * 10 + [mac(2)] * 5 + [mac(1)] * 5
+
+
 def test_a_flood_delays_the_newcomer_as_the_document_has_it(store: Store) -> None:
     store.enqueue(1, 5)
     store.clock.advance(1_000)

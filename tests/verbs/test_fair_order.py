@@ -112,6 +112,15 @@ def test_a_guarded_turn_goes_to_a_device_that_waits_too_long(store: Store) -> No
     assert mac(9) not in store.served(7), "it has been served: it starves no more"
 
 
+def test_the_guard_does_not_pay_for_what_a_device_has_had(store: Store) -> None:
+    store.run(verbs.Configure(mac(9), weight=0.01))
+    store.enqueue(9, 20)
+    assert len(store.claim(10)) == 10
+    store.enqueue(1, 60)
+    store.clock.advance(store.settings.starvation_after_ms)
+    assert mac(9) not in store.served(12), "its tag is ten of its tasks ahead, not one"
+
+
 def test_the_guard_takes_one_turn_in_four_at_most(store: Store) -> None:
     store.enqueue(1, 80)
     store.served(1)

@@ -29,6 +29,14 @@ def test_extends_the_leases_of_what_it_runs(store: Store) -> None:
     assert lease_ends(store, leased.task_id) == now + store.settings.lease_ms
 
 
+def test_a_clock_that_steps_back_takes_nothing_from_a_lease(store: Store) -> None:
+    leased = store.running()
+    before = lease_ends(store, leased.task_id)
+    store.clock.advance(-10_000)
+    store.offer(1, active=[(leased.task_id, 1)])
+    assert lease_ends(store, leased.task_id) == before
+
+
 def test_does_not_extend_a_lease_that_nobody_started(store: Store) -> None:
     store.enqueue(1)
     (leased,) = store.claim()

@@ -36,6 +36,18 @@ def test_it_may_be_deferred_and_fail_as_often_as_the_first_time(store: Store) ->
     assert store.state(task_id) is TaskState.DEAD
 
 
+def test_its_defers_start_anew_too(store: Store) -> None:
+    (task_id,) = store.enqueue(1)
+    for _ in range(store.settings.max_defers + 1):
+        (leased,) = store.claim()
+        due_ms = store.run(verbs.Defer(task_id, leased.attempt)).due_ms
+        store.clock.now_ms = max(store.clock.now_ms, due_ms)
+    store.run(verbs.Redrive([task_id]))
+    (leased,) = store.claim()
+    outcome = store.run(verbs.Defer(task_id, leased.attempt))
+    assert (outcome.state, outcome.defers) == (TaskState.DELAYED, 1)
+
+
 def test_false_for_what_is_no_dead_letter(store: Store) -> None:
     dead = store.bury()
     (pending,) = store.enqueue(2)

@@ -64,6 +64,14 @@ def test_a_lost_task_past_its_ttl_is_expired(store: Store) -> None:
     assert store.state(task_id) is TaskState.EXPIRED
 
 
+def test_a_lost_task_at_its_very_ttl_is_not_yet_expired(store: Store) -> None:
+    (task_id,) = store.enqueue(1, ttl_ms=store.settings.lease_ms)
+    store.claim()
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    assert store.state(task_id) is TaskState.PENDING
+
+
 def test_a_heartbeat_keeps_a_lease(store: Store) -> None:
     leased = store.running()
     for _ in range(5):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlane import verbs
-from fairlane.errors import InvalidData, UnknownLane
+from fairlane.errors import InvalidData, InvalidTaskId, UnknownLane
 from support.store import LANE, Store
 
 
@@ -86,6 +86,14 @@ def test_what_cannot_be_reported(store: Store) -> None:
     store.refuses(UnknownLane, verbs.Heartbeat("w:1:a", ["video"], 1))
     active = [("a", 1)] * 1_001
     store.refuses(InvalidData, verbs.Heartbeat("w:1:a", [LANE], 1, active=active))
+    store.refuses(InvalidData, verbs.Heartbeat("w:1:a", [LANE], 1, report={"slots": "99"}))
+    store.refuses(InvalidTaskId, verbs.Heartbeat("w:1:a", [LANE], 1, active=[("a b", 1)]))
+
+
+def test_text_that_utf_8_cannot_carry_is_stored_with_marks(store: Store) -> None:
+    store.run(verbs.Heartbeat("w:1:\ud800", [LANE], 1, report={"reason": "\udfff"}))
+    (worker,) = store.run(verbs.InspectWorkers())
+    assert (worker.worker_id, worker.reason) == ("w:1:?", "?")
 
 
 def test_twice_reports_again_from_the_later_clock(store: Store) -> None:

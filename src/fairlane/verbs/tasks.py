@@ -15,7 +15,7 @@ from fairlane.ids import checked_task_id
 from fairlane.model import Outcome, Started, Swept, Task, TaskRecord, TaskState
 from fairlane.payload import decode, encode
 from fairlane.settings import Settings
-from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
+from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_ERROR_CHARS: Final = 16_384
 MAX_BATCH: Final = 1_000
@@ -37,7 +37,8 @@ class Start(Verb[Started]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, attempt, worker, run."""
-        return (checked_task_id(self.task_id), int(self.attempt), self.worker, self.run_id)
+        worker, run_id = storable(self.worker), storable(self.run_id)
+        return (checked_task_id(self.task_id), int(self.attempt), worker, run_id)
 
     def decode(self, reply: Any) -> Started:
         """Return the task with its data."""
@@ -88,7 +89,7 @@ class Fail(Verb[Outcome]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, attempt, cause, error, 1 if final."""
-        error = _storable(self.error)
+        error = storable(self.error, MAX_ERROR_CHARS)
         return (
             checked_task_id(self.task_id),
             int(self.attempt),
@@ -120,7 +121,7 @@ class Defer(Verb[Outcome]):
         """Return id, attempt, reason, scope."""
         if self.scope not in ("task", "device"):
             raise InvalidData(f"scope: {self.scope!r}; write task or device")
-        reason = _storable(self.reason)
+        reason = storable(self.reason, MAX_ERROR_CHARS)
         return (checked_task_id(self.task_id), int(self.attempt), reason, self.scope)
 
     def decode(self, reply: Any) -> Outcome:
@@ -254,8 +255,3 @@ def checked_offset(offset: int) -> int:
     if type(offset) is not int or not 0 <= offset <= 10**9:
         raise InvalidData(f"offset: {offset!r}; start at 0")
     return offset
-
-
-def _storable(error: str) -> str:
-    """Return text that UTF-8 can carry, its end kept: a traceback ends with the cause."""
-    return error[-MAX_ERROR_CHARS:].encode(errors="replace").decode()

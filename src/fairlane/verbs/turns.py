@@ -14,7 +14,7 @@ from fairlane.errors import InvalidData, UnknownLane
 from fairlane.mac import canonical
 from fairlane.model import Claimed, Leased, Released, Turn, TurnStatus
 from fairlane.settings import Settings
-from fairlane.verbs.verb import Arg, Verb, text, texts
+from fairlane.verbs.verb import Arg, Verb, storable, text, texts
 
 MAX_WANT = 1_000
 
@@ -41,7 +41,7 @@ class Claim(Verb[Claimed]):
             raise InvalidData(f"want: {self.want!r}; ask for 0 (the credits) to {MAX_WANT} tasks")
         exclude_mac = canonical(self.exclude_mac) if self.exclude_mac else ""
         lane = known_lane(self.lane, settings)
-        return (lane, self.want, self.holder, exclude_mac, int(self.with_payload))
+        return (lane, self.want, storable(self.holder), exclude_mac, int(self.with_payload))
 
     def decode(self, reply: Any) -> Claimed:
         """Return what was leased, what had expired, and when to look again."""
@@ -83,7 +83,7 @@ class _InTurn:
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return device, lane and token."""
-        return (canonical(self.mac), known_lane(self.lane, settings), self.token)
+        return (canonical(self.mac), known_lane(self.lane, settings), storable(self.token))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Pop(_InTurn, Verb[Claimed]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return device, lane, token and holder."""
-        return (*super().args(settings), self.holder)
+        return (*super().args(settings), storable(self.holder))
 
     def decode(self, reply: Any) -> Claimed:
         """Return the leased task, if any, and what had expired before it."""

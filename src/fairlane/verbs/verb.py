@@ -45,6 +45,11 @@ def every_verb() -> tuple[type[Verb[Any]], ...]:
     return tuple(sorted(Verb.__subclasses__(), key=lambda verb: verb.__name__))
 
 
+def storable(words: str, most: int = 1_024) -> str:
+    """Return text that UTF-8 can carry, cut to `most` characters: its end, where a cause stands."""
+    return words[-most:].encode(errors="replace").decode()
+
+
 def text(value: Any) -> str:
     """Return a reply's bytes as text."""
     decoded: str = value.decode() if isinstance(value, bytes) else str(value)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from fairlane.errors import InvalidData
+from fairlane.ids import checked_task_id
 from fairlane.model import Worker
 from fairlane.settings import Settings
 from fairlane.verbs.turns import known_lane
-from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
+from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_ACTIVE: Final = 1_000
+_OWN: Final = frozenset({"lanes", "slots", "gpu", "active", "last_heartbeat"})
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class Heartbeat(Verb[tuple[str, ...]]):
     `worker_id` is `hostname:pid:nonce`; `slots` what it offers in its `lanes` together; `active`
     the (task_id, attempt) pairs that it runs; `report` more fields for people (cpu, memory, gpus,
     reason). Returns the tasks, as `task_id.attempt`, that it should not run any more.
-    Raises UnknownLane, InvalidData for more than 1,000 active tasks.
+    Raises UnknownLane, InvalidTaskId, InvalidData for more than 1,000 active tasks or a report that
+    says what the heartbeat says itself.
     """
 
     worker_id: str
@@ -40,12 +43,15 @@ class Heartbeat(Verb[tuple[str, ...]]):
                 f"active: {len(self.active)} tasks; a worker runs {MAX_ACTIVE} at most"
             )
         lanes = ",".join(known_lane(lane, settings) for lane in self.lanes)
-        args: list[Arg] = [self.worker_id, settings.lease_ms, lanes, self.slots, int(self.gpu)]
+        worker_id = storable(self.worker_id)
+        args: list[Arg] = [worker_id, settings.lease_ms, lanes, self.slots, int(self.gpu)]
         args.append(len(self.active))
         for task_id, attempt in self.active:
-            args += (task_id, attempt)
+            args += (checked_task_id(task_id), int(attempt))
         for name, value in self.report.items():
-            args += (name, value)
+            if name in _OWN:
+                raise InvalidData(f"report: {name} is told by the heartbeat itself")
+            args += (storable(name), storable(value))
         return args
 
     def decode(self, reply: Any) -> tuple[str, ...]:
@@ -65,7 +71,7 @@ class Deregister(Verb[bool]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return the worker."""
-        return (self.worker_id,)
+        return (storable(self.worker_id),)
 
     def decode(self, reply: Any) -> bool:
         """Return whether this call took it away."""
@@ -105,7 +111,7 @@ class Lead(Verb[bool]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return holder and lease."""
-        return (self.holder, self.lease_ms)
+        return (storable(self.holder), self.lease_ms)
 
     def decode(self, reply: Any) -> bool:
         """Return whether the holder leads."""

@@ -69,14 +69,18 @@ class Reporter:
             level = logging.INFO if self._leaving else logging.WARNING
             log.log(level, "worker %s: %s", self.worker_id, reason or "offers its slots again")
         self._reason = reason
+        has_gpu = load.gpus is not None
+        lanes = self._lanes(has_gpu=has_gpu)
+        # A lane that only a GPU keeps from being offered is told, but holds nothing else up.
+        held = [lane for lane in self._lanes(has_gpu=True) if lane not in lanes]
         stale = self._client.run(
             Heartbeat(
                 self.worker_id,
-                lanes=self._lanes(has_gpu=load.gpus is not None),
+                lanes=lanes,
                 slots=0 if reason else self._slots,
-                gpu=load.gpus is not None,
+                gpu=has_gpu,
                 active=self._active(),
-                report=self._report(load, reason),
+                report=self._report(load, reason or ", ".join(f"{lane}: no GPU" for lane in held)),
             )
         )
         for attempt in stale:
@@ -86,7 +90,8 @@ class Reporter:
         """Return the process ids of this host's workers: their load is no load of others."""
         hostname = socket.gethostname()
         rows = [worker.report for worker in self._client.run(InspectWorkers())]
-        return {os.getpid(), *(int(row["pid"]) for row in rows if row["hostname"] == hostname)}
+        pids = [row.get("pid", "") for row in rows if row.get("hostname") == hostname]
+        return {os.getpid(), *(int(pid) for pid in pids if pid.isdecimal())}
 
     def _lanes(self, *, has_gpu: bool) -> list[str]:
         """Return the lanes whose every task type this worker can run."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from fairlane.payload import decode, encode
 from fairlane.settings import Settings
-from fairlane.verbs.tasks import checked_limit, checked_offset
+from fairlane.verbs.bounds import Page, checked_limit
 from fairlane.verbs.verb import Arg, Verb
 
 
@@ -33,19 +33,11 @@ class ReportAbnormal(Verb[tuple[int, int]]):
 
 
 @dataclass(frozen=True)
-class ReadAbnormal(Verb[tuple[Mapping[str, Any], ...]]):
+class ReadAbnormal(Page, Verb[tuple[Mapping[str, Any], ...]]):
     """Read abnormal data, oldest first, and leave it there.
 
     Raises InvalidData for a limit outside 1 to 1,000.
     """
-
-    offset: int = 0
-    limit: int = 100
-    REPEATABLE: ClassVar[bool] = True
-
-    def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return offset and limit."""
-        return (checked_offset(self.offset), checked_limit(self.limit))
 
     def decode(self, reply: Any) -> tuple[Mapping[str, Any], ...]:
         """Return the records."""

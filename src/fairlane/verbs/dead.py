@@ -9,25 +9,18 @@ from typing import Any, ClassVar
 from fairlane.ids import checked_task_id
 from fairlane.model import TaskRecord
 from fairlane.settings import Settings
-from fairlane.verbs.tasks import checked_limit, checked_offset, record_of
+from fairlane.verbs.bounds import Page, checked_limit
+from fairlane.verbs.tasks import record_of
 from fairlane.verbs.verb import Arg, Verb, pairs, text
 
 
 @dataclass(frozen=True)
-class DeadLetters(Verb[tuple[TaskRecord, ...]]):
+class DeadLetters(Page, Verb[tuple[TaskRecord, ...]]):
     """List dead letters, newest first.
 
     Each with its cause, its last error and its whole payload. Raises InvalidData for a limit
     outside 1 to 1,000.
     """
-
-    offset: int = 0
-    limit: int = 100
-    REPEATABLE: ClassVar[bool] = True
-
-    def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return offset and limit."""
-        return (checked_offset(self.offset), checked_limit(self.limit))
 
     def decode(self, reply: Any) -> tuple[TaskRecord, ...]:
         """Return the records."""

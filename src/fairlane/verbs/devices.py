@@ -11,7 +11,7 @@ from fairlane.errors import InvalidData
 from fairlane.mac import canonical
 from fairlane.model import Device, DeviceLane
 from fairlane.settings import Settings
-from fairlane.verbs.tasks import checked_limit, checked_offset
+from fairlane.verbs.bounds import Page
 from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
 
 MAX_WEIGHT = 1_000.0
@@ -49,19 +49,11 @@ class Configure(Verb[tuple[float, bool]]):
 
 
 @dataclass(frozen=True)
-class Devices(Verb[tuple[tuple[str, int], ...]]):
+class Devices(Page, Verb[tuple[tuple[str, int], ...]]):
     """List the devices that have pending tasks, the longest backlogged first.
 
     Returns (mac, pending) pairs. Raises InvalidData for a limit outside 1 to 1,000.
     """
-
-    offset: int = 0
-    limit: int = 100
-    REPEATABLE: ClassVar[bool] = True
-
-    def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return offset and limit."""
-        return (checked_offset(self.offset), checked_limit(self.limit))
 
     def decode(self, reply: Any) -> tuple[tuple[str, int], ...]:
         """Return the devices."""
@@ -105,20 +97,12 @@ class InspectDevice(Verb[Device]):
 
 
 @dataclass(frozen=True)
-class Reconcile(Verb[tuple[int, tuple[str, ...]]]):
+class Reconcile(Page, Verb[tuple[int, tuple[str, ...]]]):
     """Recount a page of devices from their lists and seat them; on a healthy store nothing changes.
 
     Returns (the next offset or -1, the devices that were mended). Raises InvalidData for a limit
     outside 1 to 1,000.
     """
-
-    offset: int = 0
-    limit: int = 100
-    REPEATABLE: ClassVar[bool] = True
-
-    def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return offset and limit."""
-        return (checked_offset(self.offset), checked_limit(self.limit))
 
     def decode(self, reply: Any) -> tuple[int, tuple[str, ...]]:
         """Return where to go on and what was mended."""

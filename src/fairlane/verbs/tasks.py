@@ -15,10 +15,10 @@ from fairlane.ids import checked_task_id
 from fairlane.model import Outcome, Started, Swept, Task, TaskRecord, TaskState
 from fairlane.payload import decode, encode
 from fairlane.settings import Settings
+from fairlane.verbs.bounds import checked_limit
 from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_ERROR_CHARS: Final = 16_384
-MAX_BATCH: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -241,17 +241,3 @@ def record_of(task_id: str, fields: Mapping[str, bytes], *, place: int = -1) -> 
         error=words("error"),
         result=fields.get("result", b""),
     )
-
-
-def checked_limit(limit: int, most: int = MAX_BATCH) -> int:
-    """Return a limit. Raises InvalidData unless it is 1 to `most`: every loop is bounded."""
-    if type(limit) is not int or not 0 < limit <= most:
-        raise InvalidData(f"limit: {limit!r}; ask for 1 to {most}")
-    return limit
-
-
-def checked_offset(offset: int) -> int:
-    """Return an offset. Raises InvalidData below 0."""
-    if type(offset) is not int or not 0 <= offset <= 10**9:
-        raise InvalidData(f"offset: {offset!r}; start at 0")
-    return offset

@@ -154,7 +154,7 @@ class Settings:
         return {
             PREFIX + item.name.upper(): _text(getattr(self, item.name))
             for item in fields(self)
-            if getattr(self, item.name) != item.default
+            if self._says(item)
         }
 
     def shared(self) -> dict[str, str]:
@@ -178,8 +178,14 @@ class Settings:
         return {
             item.name: _text(getattr(self, item.name))
             for item in shared_fields()
-            if getattr(self, item.name) != item.default
+            if self._says(item)
         }
+
+    def _says(self, item: Any) -> bool:
+        """Whether a value was given: it is not the default, or not what the preset would have."""
+        value = getattr(self, item.name)
+        preset = SEED if self.preset == "seed" else {}
+        return bool(value != item.default or value != preset.get(item.name, item.default))
 
     def adopt(self, stored: Mapping[str, str]) -> Settings:
         """Return these settings with the store's shared values in place of one's own.

@@ -11,8 +11,8 @@ plain list of devices; it knows no sets and no scores. What it says:
   When the lane is idle v moves to the furthest remembered tag, and all are forgotten.
 - One turn in four may go, out of order and with a batch of one, to the device that has waited
   longest past T_starve, if its tag is within one task of v. It does not move v.
-- A lease that ends before its start is given back: cancelled or deferred, its cost is refunded;
-  lost, the task is not charged again.
+- A lease that ends before its start is given back: cancelled or deferred, what it was charged is
+  refunded, but not past v; lost, the task is not charged again.
 
 A task costs the same whatever its type. Times are milliseconds.
 """
@@ -20,7 +20,7 @@ A task costs the same whatever its type. Times are milliseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import floor
 from typing import Final, Literal
 
 #: 16 tags to the microsecond, a task of 10 ms.
@@ -31,13 +31,13 @@ BATCH: Final = 10
 
 @dataclass
 class Job:
-    """A task; `paid` when its device was charged for it already."""
+    """A task; `paid` is what its device was charged for it already, 0 for nothing."""
 
     task_id: str
     mac: str
     created_at: int
     where: Literal["queued", "leased", "delayed", "over"] = "queued"
-    paid: bool = False
+    paid: int = 0
 
 
 @dataclass
@@ -112,9 +112,9 @@ class FairOracle:
         """A task was deferred or cancelled before its start."""
         job = self.jobs[task_id]
         flow, was = self.flow(job.mac), job.where
-        job.where, job.paid = where, False
+        paid, job.where, job.paid = job.paid, where, 0
         if was == "leased":
-            self._charge(flow, -COST)
+            self._refund(flow, paid)
         elif was == "queued":
             flow.queue.remove(job)
             self._seat(flow)
@@ -156,26 +156,26 @@ class FairOracle:
 
     def _turn(self, flow: Flow, batch: int) -> list[str]:
         taken, flow.queue = flow.queue[:batch], flow.queue[batch:]
-        unpaid = sum(not job.paid for job in taken)
+        price = max(1, floor(COST / flow.weight))
+        charged = price * sum(not job.paid for job in taken)
         for job in taken:
-            job.where, job.paid = "leased", True
+            job.where, job.paid = "leased", job.paid or price
         self._turns += 1
         flow.served_at = self.now
         assert flow.tag is not None
-        tag = flow.tag + floor(unpaid * COST / flow.weight)
+        tag = flow.tag + charged
         if flow.queue:
-            flow.tag = self._free(tag) if unpaid else tag
+            flow.tag = self._free(tag) if charged else tag
         else:
             flow.tag, flow.remembered = None, tag
         self._forget_if_drained(flow)
         return [job.task_id for job in taken]
 
-    def _charge(self, flow: Flow, cost: int) -> None:
-        delta = ceil(cost / flow.weight)
-        if flow.tag is not None:
-            flow.tag = self._free(max(0, flow.tag + delta))
-        elif flow.remembered is not None:
-            flow.remembered = max(0, max(flow.remembered, self.v) + delta)
+    def _refund(self, flow: Flow, paid: int) -> None:
+        if flow.tag is not None and flow.tag > self.v:
+            flow.tag = self._free(max(self.v, flow.tag - paid))
+        elif flow.remembered is not None and flow.remembered > self.v:
+            flow.remembered = max(self.v, flow.remembered - paid)
 
     def _free(self, tag: int) -> int:
         taken = {flow.tag for flow in self.flows.values()}

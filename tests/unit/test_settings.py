@@ -201,3 +201,9 @@ def test_every_setting_says_what_it_is() -> None:
     for item in fields(Settings):
         assert re.search(r"\w", item.metadata["about"]), item.name
     assert {item.name for item in shared_fields()} >= {"policy", "task_types", "max_attempts"}
+
+
+def test_what_undoes_a_preset_is_an_opinion_and_goes_along_to_other_processes() -> None:
+    settings = Settings(preset="seed", order="fifo", on_no_capacity="hold")
+    assert Settings.from_env(settings.environ()) == settings
+    assert settings.opinions()["order"] == "fifo"

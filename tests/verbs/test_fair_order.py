@@ -148,3 +148,18 @@ def test_a_refused_lease_is_not_charged(store: Store) -> None:
     assert leased.mac == mac(1)
     store.run(verbs.Defer(leased.task_id, leased.attempt))
     assert store.served(3).count(mac(1)) == 2, "the turn it had no use of is given back"
+
+
+def test_a_refund_at_another_weight_is_no_credit(store: Store) -> None:
+    store.enqueue(1, 40)
+    store.enqueue(2, 40)
+    for leased in store.claim(40):
+        store.start(leased)
+        store.finish(leased)
+    mine = [leased for leased in store.claim(8) if leased.mac == mac(1)]
+    store.run(verbs.Configure(mac(1), weight=0.001))
+    for leased in mine:
+        store.client.cancel(leased.task_id)
+    store.run(verbs.Configure(mac(1), weight=1.0))
+    served = [leased.mac for leased in store.claim(12)]
+    assert served.count(mac(2)) >= 4, "device 1 is not served before device 2 for long"

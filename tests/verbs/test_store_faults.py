@@ -263,3 +263,9 @@ def test_a_foreign_value_under_one_of_our_keys_is_an_error(store: Store, row: Ke
     assert all("WRONGTYPE" in str(error) for error in told)
     assert bool(told) == (row.lua not in NOT_READ)
     assert store.redis.dump(name) == before or row.lua in NOT_READ
+
+
+def test_a_client_connects_anew_as_often_as_it_is_cut_off(store: Store) -> None:
+    for _ in range(150):
+        store.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        store.client.ping()

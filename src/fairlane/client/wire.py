@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import redis
@@ -28,7 +29,10 @@ class Wire:
     """
 
     def __init__(self, url: str, **options: Any) -> None:
-        self._pool = redis.ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), **options)
+        # Only what the pool knows of connecting: it counts the connections that it ever made, and
+        # after a hundred, broken ones too, would make no more.
+        pool = redis.ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), **options)
+        self._connection: Any = partial(pool.connection_class, **pool.connection_kwargs)
         self._idle: deque[Any] = deque()
         self._pid = os.getpid()
 
@@ -79,7 +83,7 @@ class Wire:
         try:
             return self._idle.pop()
         except IndexError:
-            connection: Any = self._pool.make_connection()
+            connection = self._connection()
             connection.connect()
             return connection
 

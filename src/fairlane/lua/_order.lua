@@ -111,20 +111,34 @@ local function seat(d)
   return not score
 end
 
--- Move a device's tag by `cost` (negative: a refund), wherever the tag stands.
-local function charge(d, cost)
-  if C.policy ~= 'fair' or cost == 0 then
+-- What one task moves its device's tag by, at its weight now.
+local function price(d)
+  return math.max(1, math.floor(COST / d.weight))
+end
+
+-- Charge a device that is out of the schedule, in a two-step turn.
+local function charge(d, amount)
+  if C.policy == 'fair' and amount > 0 then
+    local tag = tonumber(call('ZSCORE', d.lane.finish, d.mac)) or 0
+    call('ZADD', d.lane.finish, math.max(tag, (virtual_time(d.lane))) + amount, d.mac)
+  end
+end
+
+-- Give back what a task was charged, wherever the device's tag stands now. Never past v: a weight
+-- that changed in between, or a v that moved on, would make a credit of it.
+local function refund(d, paid)
+  if C.policy ~= 'fair' or not paid then
     return
   end
-  local delta = cost > 0 and math.max(1, math.floor(cost / d.weight)) or math.ceil(cost / d.weight)
-  local score = call('ZSCORE', d.lane.schedule, d.mac)
-  if score then
-    call('ZADD', d.lane.schedule, -free_tag(d.lane, math.max(0, delta - tonumber(score))), d.mac)
-  else
-    local tag = tonumber(call('ZSCORE', d.lane.finish, d.mac))
-    if tag or cost > 0 then
-      local v = virtual_time(d.lane)
-      call('ZADD', d.lane.finish, math.max(0, math.max(tag or v, v) + delta), d.mac)
+  local L, v = d.lane, (virtual_time(d.lane))
+  local score = call('ZSCORE', L.schedule, d.mac)
+  local tag = score and -tonumber(score) or tonumber(call('ZSCORE', L.finish, d.mac))
+  local back = tag and math.max(v, tag - tonumber(paid))
+  if back and back < tag then
+    if score then
+      call('ZADD', L.schedule, -free_tag(L, back), d.mac)
+    else
+      call('ZADD', L.finish, back, d.mac)
     end
   end
 end
@@ -211,7 +225,7 @@ end
 -- remember its tag. Nothing else can have changed within the script.
 local function settle_turn(d, charged)
   local L, queued = d.lane, call('LLEN', d.queue) > 0
-  local tag = d.tag + math.floor(charged * COST / d.weight)
+  local tag = d.tag + charged
   if queued then
     rank(d, C.policy == 'fair' and charged > 0 and free_tag(L, tag) or tag)
   else

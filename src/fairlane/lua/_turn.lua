@@ -45,6 +45,7 @@ end
 -- A task given up, with its cause, error and whole payload; the oldest makes room.
 local function bury(id, from, mac, lane, cause, detail)
   conclude(id, from, 'dead', mac, lane, cause, 'cause', cause, 'error', detail, 'dead_at', now)
+  call('HDEL', TASK .. id, 'due_at')
   call('LPUSH', DEAD_LETTER, id)
   if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
     call('DEL', TASK .. call('RPOP', DEAD_LETTER))
@@ -88,8 +89,8 @@ end
 
 -- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so.
 -- Returns the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids,
--- how many of the leased are to be charged (one that lost its lease was charged the first time),
--- and how many left the queue.
+-- what the device is to be charged (a task that lost its lease was charged the first time), and
+-- how many left the queue.
 local function take(d, n, holder, lease_ms, with_payload)
   local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
   while #leased < n and #gone < n + 64 do
@@ -111,10 +112,11 @@ local function take(d, n, holder, lease_ms, with_payload)
       local attempt = (tonumber(f[3]) or 0) + 1
       -- The interval doubles each time that nobody started the task, up to an hour.
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
+      local paid = tonumber(f[5]) or price(d)
       move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder, 'paid',
-        1)
+        paid)
       call('ZADD', L.inflight, deadline, id)
-      charged = charged + (f[5] == '1' and 0 or 1)
+      charged = charged + (f[5] and 0 or paid)
       leased[#leased + 1] = { id, attempt, f[6], d.mac,
         with_payload and call('HGET', TASK .. id, 'payload') or '' }
     end

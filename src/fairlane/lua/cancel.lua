@@ -6,7 +6,7 @@
 -- Flags    allow-oom
 local id, force = ARGV[2], ARGV[3] == '1'
 
-local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at')
+local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at', 'paid')
 local state = f[1]
 if not state then
   return not_found(id)
@@ -30,7 +30,7 @@ if state == 'pending' or state == 'delayed' then
 else
   call('ZREM', d.lane.inflight, id)
   if state == 'leased' then
-    charge(d, -COST)
+    refund(d, f[5])
   end
   wake(d.lane)
 end

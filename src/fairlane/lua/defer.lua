@@ -10,7 +10,7 @@
 local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
-  'expires_at', 'deferred_attempt', 'due_at')
+  'expires_at', 'deferred_attempt', 'due_at', 'paid')
 if f[8] == attempt and f[2] == attempt then
   return { f[1], tonumber(f[9]) or 0, tonumber(f[5]) }
 end
@@ -25,7 +25,7 @@ local d = device(f[3], L)
 call('ZREM', L.inflight, id)
 call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
 if f[1] == 'leased' then
-  charge(d, -COST)
+  refund(d, f[10])
 end
 if defers > C.max_defers then
   bury(id, f[1], d.mac, L.name, 'defer_limit', reason)

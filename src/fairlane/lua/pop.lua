@@ -12,5 +12,5 @@ if lost then
 end
 local leased, expired, charged, gone = take(d, 1, holder, C.lease_ms, false)
 save(d, -gone)
-charge(d, charged * COST)
+charge(d, charged)
 return { leased, expired }

@@ -47,6 +47,11 @@ def handler(task_type: str) -> Callable[[H], H]:
     return register
 
 
+def serves(task_type: str) -> bool:
+    """Whether this process has a handler for a task type; nothing is loaded for the answer."""
+    return task_type in _registered or bool(entry_points(group=GROUP, name=task_type))
+
+
 def find(task_type: str) -> Handler:
     """Return the handler of a task type, loading its entry point the first time.
 

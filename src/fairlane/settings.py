@@ -143,7 +143,7 @@ class Settings:
                 continue
             try:
                 values[setting] = _parse(hints[setting], text)
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, InvalidSettings) as error:
                 problems.append(f"{name}: {error}")
         if problems:
             raise InvalidSettings("; ".join(problems))
@@ -256,7 +256,7 @@ def _parse(hint: Any, text: str) -> Any:
     if hint == tuple[Path, ...]:
         return tuple(Path(part) for part in text.split(os.pathsep) if part)
     if hint == tuple[TaskType, ...]:
-        return tuple(TaskType(**item) for item in json.loads(text))
+        return tuple(TaskType.of(item) for item in json.loads(text))
     return text
 
 

@@ -6,7 +6,7 @@ The rule: a task's type decides everything about where it runs; a payload decide
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from fairlane.errors import InvalidSettings
@@ -47,6 +47,22 @@ class TaskType:
             raise InvalidSettings(
                 f"task_types: {self.name}: soft_limit_ms must be above 0 and at most hard_limit_ms"
             )
+
+    @classmethod
+    def of(cls, given: Any) -> TaskType:
+        """Return the task type that a JSON object describes.
+
+        Raises InvalidSettings for a field that is unknown or missing.
+        """
+        known = [item.name for item in fields(cls)]
+        if not isinstance(given, dict) or not {"name", "lane", "queue"} <= given.keys():
+            raise InvalidSettings("task_types: each is an object with name, lane and queue")
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise InvalidSettings(
+                f"task_types: no field {', '.join(unknown)}; known are {', '.join(known)}"
+            )
+        return cls(**given)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields, as the store keeps them in JSON."""

@@ -107,6 +107,21 @@ def test_fail_is_final(system: System) -> None:
     assert system.starts(task_id) == [f"{task_id}.1"]
 
 
+def test_fail_is_final_even_if_its_reason_cannot_be_told(system: System) -> None:
+    task_id = system.do(mac(1), "fail_untellably")
+    (record,) = system.ended([task_id])
+    assert (record.state, record.cause) == (TaskState.FAILED, "handler")
+    assert "RuntimeError" in record.error
+    assert system.starts(task_id) == [f"{task_id}.1"]
+
+
+def test_a_handler_that_leaves_its_process_has_failed_and_says_where(system: System) -> None:
+    task_id = system.do(mac(1), "leave")
+    (record,) = system.ended([task_id])
+    assert (record.state, record.cause, record.failures) == (TaskState.DEAD, "SystemExit", 2)
+    assert "Traceback" in record.error
+
+
 def test_defer_waits_and_counts_apart_from_failures(system: System) -> None:
     task_id = system.do(mac(1), "defer")
     (record,) = system.ended([task_id])

@@ -31,5 +31,5 @@ def test_the_valve_shuts_over_one_mark_and_opens_below_the_lower_one() -> None:
     valve = Valve(75, 65)
     told = [bool(valve.reason(Load(cpu, 10.0, None))) for cpu in (70.0, 76.0, 70.0, 66.0, 65.0)]
     assert told == [False, True, True, True, False]
-    assert valve.reason(Load(None, 80.0, None)) == "memory 80 % > 75 %"
+    assert valve.reason(Load(None, 80.0, None)) == "memory at 80 %; offers again at 65 % or less"
     assert valve.reason(Load(None, None, None)) == ""

@@ -49,6 +49,23 @@ def fail(task: Task) -> None:
     raise Fail("never")
 
 
+class Untellable:
+    """Something that raises when it is asked what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("never to be told")
+
+
+def fail_untellably(task: Task) -> None:
+    """Say that this can never be done, with a reason that cannot be told."""
+    raise Fail(Untellable())
+
+
+def leave(task: Task) -> None:
+    """Leave the process, as a script would."""
+    raise SystemExit(3)
+
+
 def defer(task: Task) -> None:
     """Say that this cannot be done now."""
     raise Defer("not now")
@@ -81,7 +98,8 @@ def die(task: Task) -> Mapping[str, Any]:
 
 
 _DEEDS: Final[Sequence[Callable[[Task], Mapping[str, Any] | None]]] = (
-    answer_a_number, boom, defer, die, echo, fail, note, overrun, overrun_deaf, wait,
+    answer_a_number, boom, defer, die, echo, fail, fail_untellably, leave, note, overrun,
+    overrun_deaf, wait,
 )  # fmt: skip
 _BY_NAME: Final = {deed.__name__: deed for deed in _DEEDS}
 

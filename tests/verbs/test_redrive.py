@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairlane import TaskState, verbs
-from fairlane.errors import InvalidData, InvalidTaskId, StaleAttempt
+from fairlane.errors import InvalidData, InvalidTaskId, StaleAttempt, UnknownLane
 from support.store import Store, mac
 
 
@@ -67,3 +69,10 @@ def test_twice_answers_false_for_what_the_first_run_brought_back(store: Store) -
     with store.unchanged():
         assert store.run(verbs.Redrive([task_id])) == (False,)
     assert store.client.device(mac(1)).pending == 1
+
+
+def test_a_task_whose_lane_is_gone_stays_a_dead_letter(store: Store) -> None:
+    task_id = store.bury()
+    ocr_only = [kind for kind in store.settings.task_types if kind.name == "ocr"]
+    store.client.migrate(replace(store.settings, task_types=tuple(ocr_only)))
+    store.refuses(UnknownLane, verbs.Redrive([task_id]))

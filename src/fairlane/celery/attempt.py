@@ -51,7 +51,14 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
     except (StaleAttempt, TaskEnded, NotFound) as refused:
         log.info("attempt %s.%s is not run: %s", task_id, attempt, refused)
         return "not current"
-    return _record(client, task, _end_of(client, task))
+    try:
+        end = _end_of(client, task)
+    except BaseException as error:
+        # sys.exit in a handler, or the pool's own way to stop this process: both end the attempt
+        # here and now, and the second must go on.
+        _record(client, task, _failed(task, error))
+        raise
+    return _record(client, task, end)
 
 
 def _end_of(client: Client, task: Task) -> Verb[Any]:
@@ -66,14 +73,27 @@ def _end_of(client: Client, task: Task) -> Verb[Any]:
         end.args(client.settings)
     except Defer as asked:
         in_turns = client.settings.flow == "turns"
-        return DeferVerb(task_id, attempt, str(asked), "device" if in_turns else "task")
+        return DeferVerb(task_id, attempt, _words(asked), "device" if in_turns else "task")
     except Fail as asked:
-        return FailVerb(task_id, attempt, "handler", str(asked), final=True)
+        return FailVerb(task_id, attempt, "handler", _words(asked), final=True)
     except SoftTimeLimitExceeded:
         return FailVerb(task_id, attempt, "time_limit", traceback.format_exc())
     except Exception as error:  # noqa: BLE001 - whatever a handler raises ends its attempt only
-        return FailVerb(task_id, attempt, type(error).__name__, traceback.format_exc())
+        return _failed(task, error)
     return end
+
+
+def _failed(task: Task, error: BaseException) -> Verb[Any]:
+    trace = "".join(traceback.format_exception(error))
+    return FailVerb(task.task_id, task.attempt, type(error).__name__, trace)
+
+
+def _words(asked: Exception) -> str:
+    """Return what a handler said; its argument may be anything, one that cannot be told too."""
+    try:
+        return str(asked)
+    except Exception as error:  # noqa: BLE001 - a handler's object may raise what it likes
+        return f"{type(asked).__name__} with an argument that raises {type(error).__name__}"
 
 
 def _record(client: Client, task: Task, end: Verb[Any]) -> str:
@@ -95,10 +115,10 @@ def _record(client: Client, task: Task, end: Verb[Any]) -> str:
 def _said(task: Task, end: Verb[Any], reply: Any) -> str:
     if not isinstance(reply, Outcome):
         return "done"
-    cause = end.reason if isinstance(end, DeferVerb) else getattr(end, "cause", "")
+    said = end.reason if isinstance(end, DeferVerb) else getattr(end, "error", "")
     level = logging.ERROR if reply.state == "dead" else logging.WARNING
     log.log(level, "task %s of %s is %s after attempt %d: %s", task.task_id, task.mac, reply.state,
-            task.attempt, cause)  # fmt: skip
+            task.attempt, said.rstrip())  # fmt: skip
     return str(reply.state)
 
 

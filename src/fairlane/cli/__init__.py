@@ -22,12 +22,14 @@ from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
 EX_UNAVAILABLE = 69
+_LOOKS = frozenset({"devices", "lanes", "migrate", "stats", "workers"})
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="fairlane")
 @click.option("-v", "--verbose", is_flag=True, help="Tell more on standard error.")
-def cli(*, verbose: bool) -> None:
+@click.pass_context
+def cli(context: click.Context, *, verbose: bool) -> None:
     """Run and look at fairlane, the fair per-device task scheduler.
 
     Settings come from FAIRLANE_* variables; `fairlane settings` lists them.
@@ -37,6 +39,9 @@ def cli(*, verbose: bool) -> None:
         level=logging.INFO if verbose else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
     )
+    if context.invoked_subcommand in _LOOKS and not verbose:
+        # Whoever looks at a store need not be told every time what it could lose.
+        logging.getLogger("fairlane.store").setLevel(logging.ERROR)
 
 
 for command in (

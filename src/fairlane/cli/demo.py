@@ -17,7 +17,9 @@ from fairlane.settings import Settings
 @click.command(short_help="See fair scheduling happen: one loud device, many quiet ones.")
 @click.option("--flood/--no-flood", default=True, help="Leave the flooding device out.")
 @click.option("--json", "as_json", is_flag=True, help="The result as JSON.")
-@click.option("-c", "--concurrency", type=int, help="Tasks at once; one a CPU by default.")
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(min=1), help="Tasks at once; one a CPU by default."
+)
 def demo(*, flood: bool, as_json: bool, concurrency: int | None) -> None:
     """Replay real texts and images from forty devices, one of which floods.
 

@@ -53,7 +53,9 @@ def workers(*, as_json: bool) -> None:
     """Show the workers: lanes, slots, load, and why one offers nothing."""
     with Client(Settings.from_env()) as client:
         rows = [asdict(worker) for worker in client.run(InspectWorkers())]
-    _show([row.pop("report") | row for row in rows], as_json=as_json, columns=_WORKER)
+    none = "no worker has reported; start one with `fairlane worker`, or all with `fairlane up`"
+    shown = [row.pop("report") | row for row in rows]
+    _show(shown, as_json=as_json, columns=_WORKER, none=none)
 
 
 @click.command(short_help="Devices with pending tasks: waits, scores, ranks.")
@@ -74,7 +76,7 @@ def devices(*, limit: int, as_json: bool) -> None:
                 for lane in row["lanes"]
             )
         rows.append(row)
-    _show(rows, as_json=as_json)
+    _show(rows, as_json=as_json, none="no device has pending tasks")
 
 
 def _show(
@@ -83,12 +85,13 @@ def _show(
     as_json: bool,
     one: bool = False,
     columns: Sequence[str] | None = None,
+    none: str = "none",
 ) -> None:
     if as_json:
         click.echo(json.dumps(rows[0] if one else rows, indent=2))
         return
     if not rows:
-        click.echo("none", err=True)
+        click.echo(none, err=True)
         return
     if one:
         table = Table("", "", show_header=False)

@@ -37,7 +37,14 @@ def task_queues(settings: Settings) -> str:
 
 @click.command(short_help="Run a worker (Celery, prefork).")
 @click.option("--queues", help="Queues to serve; all task types' queues by default.")
-@click.option("-c", "--concurrency", default=2, show_default=True, help="Tasks at once.")
+@click.option(
+    "-c",
+    "--concurrency",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Tasks at once.",
+)
 @click.option("--name", default="worker", show_default=True, help="What the worker is called.")
 @click.option("--pool", default="prefork", show_default=True, help="Celery's pool.")
 @click.option(
@@ -62,15 +69,31 @@ def worker(
     One that serves `sensitive.dispatch` also dispatches, if no other one leads.
     """
     from fairlane.celery import make_app
+    from fairlane.celery.beat import DISPATCH_QUEUE
 
-    sys.path.insert(0, str(Path.cwd()))
-    for module in modules:
-        importlib.import_module(module)
+    _import(modules)
     app = make_app()
+    known = [*task_queues(app.fairlane.client.settings).split(","), DISPATCH_QUEUE]
     served = queues or task_queues(app.fairlane.client.settings)
+    unknown = [queue for queue in served.split(",") if queue not in known]
+    if unknown:
+        raise click.BadParameter(
+            f"no task goes through {', '.join(unknown)}; known are {', '.join(known)}",
+            param_hint="--queues",
+        )
     app.worker_main(
         worker_arguments(served, concurrency=concurrency, name=name, pool=pool, log_level=loglevel)
     )
+
+
+def _import(modules: tuple[str, ...]) -> None:
+    """Import modules of the user's, from where he stands."""
+    sys.path.insert(0, str(Path.cwd()))
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise click.BadParameter(str(error), param_hint="--handlers") from error
 
 
 @click.command(short_help="Run Beat: the safety net by the clock.")

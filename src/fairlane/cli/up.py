@@ -14,7 +14,9 @@ _READY_S = 30.0
 
 
 @click.command(short_help="Run the whole system here: store, dispatcher, workers, Beat.")
-@click.option("-c", "--concurrency", type=int, help="Tasks at once; one a CPU by default.")
+@click.option(
+    "-c", "--concurrency", type=click.IntRange(min=1), help="Tasks at once; one a CPU by default."
+)
 @click.option("--loglevel", default="WARNING", show_default=True, help="Of workers and Beat.")
 def up(*, concurrency: int | None, loglevel: str) -> None:
     """Run the whole system here, until Ctrl-C: store, dispatcher, workers and Beat.

@@ -50,7 +50,8 @@ class Store:
             raise StoreUnsupported(f"store_url: {scheme}:// is not supported; name a single server")
         else:
             raise InvalidSettings(
-                f"store_url: unknown scheme {scheme!r}; use embedded://, redis://, rediss:// or unix://"
+                f"store_url: unknown scheme {scheme!r}; "
+                "use embedded://, redis://, rediss://, valkey:// or unix://"
             )
         self.broker_url = settings.broker_url or self._same_server()
         timeout_s = settings.socket_timeout_ms / 1000
@@ -82,7 +83,8 @@ def ours(error: redis.RedisError) -> Exception:
     if isinstance(error, redis.exceptions.OutOfMemoryError) or message.startswith("OOM"):
         return StoreFull(f"store: {message}")
     if isinstance(error, redis.ConnectionError | redis.TimeoutError):
-        return StoreUnavailable(f"store: {message}; is it running, and reachable from here?")
+        said = message.rstrip(".")
+        return StoreUnavailable(f"store: {said}; is it running, and reachable from here?")
     if message.startswith(("LOADING", "MASTERDOWN", "TRYAGAIN", "BUSY")):
         return StoreUnavailable(f"store: {message}")
     return error_of(message) or StoreError(f"store: {message}")

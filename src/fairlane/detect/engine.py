@@ -73,6 +73,9 @@ def recognise(image: Image) -> list[Line]:
 
 def _build() -> Any:
     """Build the model and run it once, so that a model that is missing or broken shows here."""
+    # The runtime's builds send usage data to their maker: never from a tool that reads what others
+    # must not. It is read at the first import.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # noqa: TID251 - written, not read
     try:
         import cv2
         import numpy as np

@@ -34,6 +34,10 @@ for _, field in ipairs(fields) do
   end
 end
 for _, L in ipairs(gone) do
+  -- A lane without tasks has few backoffs: those of devices whose tasks were cancelled meanwhile.
+  for _, mac in ipairs(call('ZRANGE', L.backoff, 0, 9999)) do
+    call('HDEL', META .. mac, L.until_)
+  end
   call('UNLINK', L.backoff, L.virtual, L.finish)
 end
 if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then

@@ -1,9 +1,17 @@
 -- Give dead tasks a new series of attempts: their counts start anew, their payload is intact.
 --
 -- Returns  per id: 1 when it is pending again, 0 when it was no dead letter
--- Errors   none
+-- Errors   UNKNOWN_LANE (the lane of a dead task is gone: migrate it back, or drop the task)
 -- Twice    answers 0 for what the first run brought back
 -- Flags    allow-oom
+
+for at = 2, #ARGV do
+  local f = call('HMGET', TASK .. ARGV[at], 'state', 'lane')
+  if f[1] == 'dead' and not string.find(',' .. C.lanes .. ',', ',' .. f[2] .. ',', 1, true) then
+    return fail('UNKNOWN_LANE', 'lane: ' .. f[2] .. ' of ' .. ARGV[at]
+      .. ' is gone; migrate it back, or drop the task')
+  end
+end
 
 local reply = {}
 for at = 2, #ARGV do

@@ -94,7 +94,9 @@ class Valve:
         """Return why the host should take nothing now, or nothing."""
         name, percent = load.worst()
         self._shut = percent > (self._resume if self._shut else self._pause)
-        return f"{name} {percent:.0f} % > {self._pause:.0f} %" if self._shut else ""
+        if not self._shut:
+            return ""
+        return f"{name} at {percent:.0f} %; offers again at {self._resume:.0f} % or less"
 
 
 def gpus() -> tuple[Gpu, ...] | None:

@@ -13,9 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 
+from fairlane import handlers
 from fairlane.client import Client
 from fairlane.ids import new_nonce
 from fairlane.services.load import Load, LoadMeter, Valve
+from fairlane.tasktype import TaskType
 from fairlane.verbs import Deregister, Heartbeat, InspectWorkers
 
 log = logging.getLogger("fairlane.worker")
@@ -70,17 +72,17 @@ class Reporter:
             log.log(level, "worker %s: %s", self.worker_id, reason or "offers its slots again")
         self._reason = reason
         has_gpu = load.gpus is not None
-        lanes = self._lanes(has_gpu=has_gpu)
-        # A lane that only a GPU keeps from being offered is told, but holds nothing else up.
-        held = [lane for lane in self._lanes(has_gpu=True) if lane not in lanes]
+        obstacles = self._obstacles(has_gpu=has_gpu)
+        # A lane that is not offered is told, but holds no other one up.
+        held = [f"{lane}: {lacks}" for lane, lacks in obstacles.items() if lacks]
         stale = self._client.run(
             Heartbeat(
                 self.worker_id,
-                lanes=lanes,
+                lanes=[lane for lane, lacks in obstacles.items() if not lacks],
                 slots=0 if reason else self._slots,
                 gpu=has_gpu,
                 active=self._active(),
-                report=self._report(load, reason or ", ".join(f"{lane}: no GPU" for lane in held)),
+                report=self._report(load, reason or ", ".join(held)),
             )
         )
         for attempt in stale:
@@ -93,18 +95,15 @@ class Reporter:
         pids = [row.get("pid", "") for row in rows if row.get("hostname") == hostname]
         return {os.getpid(), *(int(pid) for pid in pids if pid.isdecimal())}
 
-    def _lanes(self, *, has_gpu: bool) -> list[str]:
-        """Return the lanes whose every task type this worker can run."""
-        kinds = self._client.settings.task_types
-        return [
-            lane
-            for lane in self._client.settings.lanes
-            if all(
-                kind.queue in self._queues and (has_gpu or kind.requires != "gpu")
-                for kind in kinds
-                if kind.lane == lane
-            )
-        ]
+    def _obstacles(self, *, has_gpu: bool) -> dict[str, str]:
+        """Return, for every lane whose queues this worker serves, what it lacks, or nothing."""
+        obstacles: dict[str, str] = {}
+        for lane in self._client.settings.lanes:
+            kinds = [kind for kind in self._client.settings.task_types if kind.lane == lane]
+            if all(kind.queue in self._queues for kind in kinds):
+                lacks = filter(None, (_lacks(kind, has_gpu=has_gpu) for kind in kinds))
+                obstacles[lane] = next(lacks, "")
+        return obstacles
 
     def _report(self, load: Load, reason: str) -> dict[str, str]:
         hostname, pid, nonce = self.worker_id.rsplit(":", 2)
@@ -122,3 +121,10 @@ class Reporter:
             "gpus": json.dumps(gpus) if gpus else "",
             "reason": reason,
         }
+
+
+def _lacks(kind: TaskType, *, has_gpu: bool) -> str:
+    """Return why this worker cannot run a task type: its attempts would only be burnt here."""
+    if kind.requires == "gpu" and not has_gpu:
+        return "no GPU"
+    return "" if handlers.serves(kind.name) else f"no handler for {kind.name}"

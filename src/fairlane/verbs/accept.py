@@ -16,6 +16,7 @@ from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
 from fairlane.settings import Settings
+from fairlane.verbs.bounds import shown
 from fairlane.verbs.verb import Arg, Verb, text
 
 MAX_ITEMS: Final = 1_000
@@ -97,6 +98,8 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
             raise InvalidData(f"items: {len(self.items)} tasks; send 1 to {MAX_ITEMS} at a time")
         args: list[Arg] = []
         for item in self.items:
+            if not isinstance(item, Enqueue):
+                raise InvalidData(f"items: {shown(item)} is no Enqueue")
             args += item.args(settings)
         return args
 
@@ -122,5 +125,5 @@ def _verdict(item: Enqueue, verdict: Sequence[Any]) -> Receipt | Refusal | TaskC
 
 def _checked_ttl_ms(ttl_ms: int) -> int:
     if type(ttl_ms) is not int or not 0 < ttl_ms <= MAX_TTL_MS:
-        raise InvalidData(f"ttl_ms: {ttl_ms!r}; send 1 to {MAX_TTL_MS} milliseconds (a week)")
+        raise InvalidData(f"ttl_ms: {shown(ttl_ms)}; send 1 to {MAX_TTL_MS} milliseconds (a week)")
     return ttl_ms

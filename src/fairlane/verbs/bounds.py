@@ -31,11 +31,38 @@ class Page:
 def checked_limit(limit: int, most: int = MOST) -> int:
     """Return a limit. Raises InvalidData unless it is 1 to `most`."""
     if type(limit) is not int or not 0 < limit <= most:
-        raise InvalidData(f"limit: {limit!r}; ask for 1 to {most}")
+        raise InvalidData(f"limit: {shown(limit)}; ask for 1 to {most}")
     return limit
 
 
 def _checked_offset(offset: int) -> int:
     if type(offset) is not int or not 0 <= offset <= 10**9:
-        raise InvalidData(f"offset: {offset!r}; start at 0")
+        raise InvalidData(f"offset: {shown(offset)}; start at 0")
     return offset
+
+
+def checked_count(name: str, count: int, most: int) -> int:
+    """Return a whole number. Raises InvalidData unless it is 0 to `most`."""
+    if type(count) is not int or not 0 <= count <= most:
+        raise InvalidData(f"{name}: {shown(count)}; send a whole number from 0 to {most}")
+    return count
+
+
+def checked_attempt(attempt: int) -> int:
+    """Return an attempt's number. Raises InvalidData for what no attempt can have."""
+    return checked_count("attempt", attempt, 10**9)
+
+
+def checked_flag(name: str, flag: bool) -> int:
+    """Return a flag as 1 or 0. Raises InvalidData for anything but True and False."""
+    if type(flag) is not bool:
+        raise InvalidData(f"{name}: {shown(flag)}; send true or false")
+    return int(flag)
+
+
+def shown(value: object) -> str:
+    """Return a bad value for a message: short, and safe even when it cannot be told."""
+    try:
+        return ascii(value)[:80]
+    except Exception:  # noqa: BLE001 - whole numbers of many digits, and hostile objects
+        return f"a {type(value).__name__} that cannot be shown"

@@ -46,7 +46,8 @@ class _OfDead:
 class Redrive(_OfDead, Verb[tuple[bool, ...]]):
     """Give dead tasks a new series of attempts: their counts start anew, their payload is intact.
 
-    Per id: whether it is pending again. Raises InvalidData for more than 100 ids, InvalidTaskId.
+    Per id: whether it is pending again. Raises InvalidData for more than 100 ids, InvalidTaskId,
+    UnknownLane when a task's lane is gone.
     """
 
     REPEATABLE: ClassVar[bool] = True

@@ -11,7 +11,7 @@ from fairlane.errors import InvalidData
 from fairlane.mac import canonical
 from fairlane.model import Device, DeviceLane
 from fairlane.settings import Settings
-from fairlane.verbs.bounds import Page
+from fairlane.verbs.bounds import Page, checked_flag, shown
 from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
 
 MAX_WEIGHT = 1_000.0
@@ -36,11 +36,11 @@ class Configure(Verb[tuple[float, bool]]):
         if weight is not None and not (
             type(weight) in (int, float) and 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT
         ):
-            raise InvalidData(f"weight: {weight!r}; send {1 / MAX_WEIGHT} to {MAX_WEIGHT:.0f}")
+            raise InvalidData(f"weight: {shown(weight)}; send {1 / MAX_WEIGHT} to {MAX_WEIGHT:.0f}")
         return (
             canonical(self.mac),
             "" if weight is None else f"{weight:.6g}",
-            "" if self.paused is None else str(int(self.paused)),
+            "" if self.paused is None else str(checked_flag("paused", self.paused)),
         )
 
     def decode(self, reply: Any) -> tuple[float, bool]:

@@ -15,7 +15,7 @@ from fairlane.ids import checked_task_id
 from fairlane.model import Outcome, Started, Swept, Task, TaskRecord, TaskState
 from fairlane.payload import decode, encode
 from fairlane.settings import Settings
-from fairlane.verbs.bounds import checked_limit
+from fairlane.verbs.bounds import checked_attempt, checked_flag, checked_limit
 from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_ERROR_CHARS: Final = 16_384
@@ -38,13 +38,13 @@ class Start(Verb[Started]):
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, attempt, worker, run."""
         worker, run_id = storable(self.worker), storable(self.run_id)
-        return (checked_task_id(self.task_id), int(self.attempt), worker, run_id)
+        return (checked_task_id(self.task_id), checked_attempt(self.attempt), worker, run_id)
 
     def decode(self, reply: Any) -> Started:
         """Return the task with its data."""
         kind, mac, created_at, payload, deadline = reply
         data = decode(payload)
-        task = Task(self.task_id, text(kind), text(mac), int(created_at), int(self.attempt), data)
+        task = Task(self.task_id, text(kind), text(mac), int(created_at), self.attempt, data)
         return Started(task, int(deadline))
 
 
@@ -65,7 +65,7 @@ class Finish(Verb[bool]):
         """Return id, attempt, encoded result."""
         result = self.result
         encoded = b"" if result is None else encode("result", result, settings.max_result_bytes)
-        return (checked_task_id(self.task_id), int(self.attempt), encoded)
+        return (checked_task_id(self.task_id), checked_attempt(self.attempt), encoded)
 
     def decode(self, reply: Any) -> bool:
         """Return whether this call ended it."""
@@ -92,10 +92,10 @@ class Fail(Verb[Outcome]):
         error = storable(self.error, MAX_ERROR_CHARS)
         return (
             checked_task_id(self.task_id),
-            int(self.attempt),
-            self.cause,
+            checked_attempt(self.attempt),
+            storable(self.cause),
             error,
-            int(self.final),
+            checked_flag("final", self.final),
         )
 
     def decode(self, reply: Any) -> Outcome:
@@ -122,7 +122,7 @@ class Defer(Verb[Outcome]):
         if self.scope not in ("task", "device"):
             raise InvalidData(f"scope: {self.scope!r}; write task or device")
         reason = storable(self.reason, MAX_ERROR_CHARS)
-        return (checked_task_id(self.task_id), int(self.attempt), reason, self.scope)
+        return (checked_task_id(self.task_id), checked_attempt(self.attempt), reason, self.scope)
 
     def decode(self, reply: Any) -> Outcome:
         """Return where the task is now, and how often it was deferred."""
@@ -143,7 +143,7 @@ class Cancel(Verb[bool]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, 1 to force."""
-        return (checked_task_id(self.task_id), int(self.force))
+        return (checked_task_id(self.task_id), checked_flag("force", self.force))
 
     def decode(self, reply: Any) -> bool:
         """Return whether this call cancelled it."""

@@ -14,6 +14,7 @@ from fairlane.errors import InvalidData, UnknownLane
 from fairlane.mac import canonical
 from fairlane.model import Claimed, Leased, Released, Turn, TurnStatus
 from fairlane.settings import Settings
+from fairlane.verbs.bounds import checked_flag, shown
 from fairlane.verbs.verb import Arg, Verb, storable, text, texts
 
 MAX_WANT = 1_000
@@ -38,10 +39,13 @@ class Claim(Verb[Claimed]):
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return lane, want, holder, excluded device, 1 to have the payloads."""
         if type(self.want) is not int or not 0 <= self.want <= MAX_WANT:
-            raise InvalidData(f"want: {self.want!r}; ask for 0 (the credits) to {MAX_WANT} tasks")
+            raise InvalidData(
+                f"want: {shown(self.want)}; ask for 0 (the credits) to {MAX_WANT} tasks"
+            )
         exclude_mac = canonical(self.exclude_mac) if self.exclude_mac else ""
         lane = known_lane(self.lane, settings)
-        return (lane, self.want, storable(self.holder), exclude_mac, int(self.with_payload))
+        with_payload = checked_flag("with_payload", self.with_payload)
+        return (lane, self.want, storable(self.holder), exclude_mac, with_payload)
 
     def decode(self, reply: Any) -> Claimed:
         """Return what was leased, what had expired, and when to look again."""

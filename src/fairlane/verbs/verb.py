@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
+from fairlane.errors import InvalidData
 from fairlane.settings import Settings
 
 R = TypeVar("R", covariant=True)
@@ -46,7 +47,12 @@ def every_verb() -> tuple[type[Verb[Any]], ...]:
 
 
 def storable(words: str, most: int = 1_024) -> str:
-    """Return text that UTF-8 can carry, cut to `most` characters: its end, where a cause stands."""
+    """Return text that UTF-8 can carry, cut to `most` characters: its end, where a cause stands.
+
+    Raises InvalidData for anything but text.
+    """
+    if not isinstance(words, str):
+        raise InvalidData(f"expected text, got {type(words).__name__}")
     return words[-most:].encode(errors="replace").decode()
 
 

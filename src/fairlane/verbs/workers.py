@@ -10,10 +10,19 @@ from fairlane.errors import InvalidData
 from fairlane.ids import checked_task_id
 from fairlane.model import Worker
 from fairlane.settings import Settings
+from fairlane.verbs.bounds import (
+    checked_attempt,
+    checked_count,
+    checked_flag,
+    checked_limit,
+)
 from fairlane.verbs.turns import known_lane
 from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_ACTIVE: Final = 1_000
+MAX_SLOTS: Final = 10_000
+MAX_FIELDS: Final = 64
+MAX_LEAD_MS: Final = 3_600_000
 _OWN: Final = frozenset({"lanes", "slots", "gpu", "active", "last_heartbeat"})
 
 
@@ -44,10 +53,12 @@ class Heartbeat(Verb[tuple[str, ...]]):
             )
         lanes = ",".join(known_lane(lane, settings) for lane in self.lanes)
         worker_id = storable(self.worker_id)
-        args: list[Arg] = [worker_id, settings.lease_ms, lanes, self.slots, int(self.gpu)]
+        slots, gpu = checked_count("slots", self.slots, MAX_SLOTS), checked_flag("gpu", self.gpu)
+        args: list[Arg] = [worker_id, settings.lease_ms, lanes, slots, gpu]
         args.append(len(self.active))
         for task_id, attempt in self.active:
-            args += (checked_task_id(task_id), int(attempt))
+            args += (checked_task_id(task_id), checked_attempt(attempt))
+        checked_count("report", len(self.report), MAX_FIELDS)
         for name, value in self.report.items():
             if name in _OWN:
                 raise InvalidData(f"report: {name} is told by the heartbeat itself")
@@ -111,7 +122,7 @@ class Lead(Verb[bool]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return holder and lease."""
-        return (storable(self.holder), self.lease_ms)
+        return (storable(self.holder), checked_limit(self.lease_ms, MAX_LEAD_MS))
 
     def decode(self, reply: Any) -> bool:
         """Return whether the holder leads."""
@@ -120,15 +131,20 @@ class Lead(Verb[bool]):
 
 def _worker(worker_id: str, row: Mapping[str, bytes], now_ms: int) -> Worker:
     report = {name: value.decode(errors="replace") for name, value in row.items()}
-    last_ms = int(report.pop("last_heartbeat", 0))
+    last_ms = _number(report.pop("last_heartbeat", ""))
     return Worker(
         worker_id=worker_id,
         lanes=tuple(filter(None, report.pop("lanes", "").split(","))),
-        slots=int(report.pop("slots", 0)),
+        slots=_number(report.pop("slots", "")),
         gpu=report.pop("gpu", "0") == "1",
-        active=int(report.pop("active", 0)),
+        active=_number(report.pop("active", "")),
         reason=report.pop("reason", ""),
         last_heartbeat_ms=last_ms,
         age_ms=now_ms - last_ms,
         report=report,
     )
+
+
+def _number(words: str) -> int:
+    # A row that another program spoilt must not hide the other workers.
+    return int(words) if words.isdecimal() else 0

@@ -154,3 +154,28 @@ def test_a_payload_over_the_limit_by_one_byte(store: Store) -> None:
     room = store.settings.max_payload_bytes - len('{"x":""}')
     refused(PayloadTooLarge, store, mac(1), LANE, {"x": "a" * (room + 1)})
     refused(PayloadTooLarge, store, mac(1), LANE, {"x": "中" * (room // 3 + 1)})
+
+
+@pytest.mark.parametrize("after", ["x", "", "1-2-3", "-1", "9" * 20, "\ud800", None])
+def test_what_is_no_event_id(store: Store, after: Any) -> None:
+    with store.unchanged(), pytest.raises(InvalidData, match="event id"):
+        store.client.events(after)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        verbs.Cancel("a", force=10**5000),  # type: ignore[arg-type]
+        verbs.Start("a", 10**5000, "w", "r"),
+        verbs.Finish("a", True),
+        verbs.Fail("a", 1, "c", final=1.5),  # type: ignore[arg-type]
+        verbs.Configure(mac(1), paused=-1),  # type: ignore[arg-type]
+        verbs.Heartbeat("w", [LANE], 1.5),  # type: ignore[arg-type]
+        verbs.Heartbeat("w", [LANE], 1, report={str(n): "" for n in range(65)}),
+        verbs.Lead("w", 0),
+        verbs.Purge(10**5000),
+        verbs.Claim(LANE, 1, holder=None),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_no_sense(store: Store, verb: Any) -> None:
+    store.refuses(InvalidData, verb)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -11,12 +12,13 @@ import redis
 from fairlane import verbs
 from fairlane.client.store import ours
 from fairlane.conversation import Command, NoScript, Session, Talk
-from fairlane.errors import ConfigChanged, FairlaneError, Refused, TaskConflict
+from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, TaskConflict
 from fairlane.model import Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 
 V = TypeVar("V", bound=Receipt | Refusal | TaskConflict)
+_EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
 log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
@@ -24,6 +26,13 @@ Clock: TypeAlias = Callable[[], int]
 Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | verbs.Enqueue
 #: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
 UNRUN: Final = (NoScript, ConfigChanged)
+
+
+def checked_event_id(text: str) -> str:
+    """Return an event id. Raises InvalidData for anything but `-`, or digits as in `1796-0`."""
+    if not isinstance(text, str) or _EVENT_ID.fullmatch(text) is None:
+        raise InvalidData(f"after: {ascii(text)[:80]} is no event id; start with `-`")
+    return text
 
 
 def once(command: Command) -> Talk[Any]:

@@ -14,6 +14,7 @@ from fairlane.client.calls import (
     Clock,
     Item,
     accepted,
+    checked_event_id,
     inspect_device,
     item,
     once,
@@ -146,7 +147,11 @@ class Client:
         return self._carry(once(command)) is not None
 
     def events(self, after: str = "-", *, limit: int = 1_000) -> list[Event]:
-        """Return up to `limit` events that follow the event id `after`."""
+        """Return up to `limit` events that follow the event id `after`, `-` being the first.
+
+        Raises InvalidData for what is no event id.
+        """
+        checked_event_id(after)
         start = after if after == "-" else f"({after}"
         command = ("XRANGE", self._session.keys.events, start, "+", "COUNT", limit)
         return [event_of(*entry) for entry in self._carry(once(command)) or ()]

@@ -52,12 +52,14 @@ def inspect_path(
 def _content(path: str) -> bytes:
     try:
         if path == STDIN:
+            if sys.stdin is None:
+                raise OSError("standard input is closed")
             content = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
             with Path(path).open("rb") as file:
                 content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror}") from error
+        raise Unreadable(f"{path}: {error.strerror or error}") from error
     if len(content) > MAX_BYTES:
         raise Unreadable(f"{path}: over {MAX_BYTES:,} bytes")
     return content

@@ -56,6 +56,9 @@ def _plain(char: str) -> str:
     category = unicodedata.category(char)
     if category == "Cf":
         return ""
+    if category == "Cs":
+        # Half a character, as some JSON has: no UTF-8 carries it, and no rule looks for it.
+        return "\N{REPLACEMENT CHARACTER}"
     if category == "Nd":
         return str(unicodedata.decimal(char))
     if category == "Pd" or char == "\N{MINUS SIGN}":

@@ -11,4 +11,5 @@ if lost then
   return lost
 end
 end_turn(d)
+reap(d.lane)
 return { d.pending, starved(d.lane, d.mac) and 1 or 0 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +103,12 @@ def test_what_is_neither_text_nor_image_is_told(tmp_path: Path, content: bytes) 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="directory"):
         inspect_path(str(tmp_path))
+
+
+def test_a_closed_standard_input_is_a_file_that_cannot_be_read() -> None:
+    command = [sys.executable, "-m", "fairlane", "detect", "-"]
+    done = subprocess.run(command, stdin=None, capture_output=True, text=True, close_fds=True,
+                          preexec_fn=lambda: os.close(0))  # fmt: skip
+    assert done.returncode == 1
+    assert "standard input is closed" in done.stderr
+    assert "Traceback" not in done.stderr

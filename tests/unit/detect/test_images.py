@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import struct
+import subprocess
+import sys
 import zlib
 from io import BytesIO
 from pathlib import Path
@@ -156,3 +158,16 @@ def test_a_child_builds_its_own_engine() -> None:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert engine._engine is parent
+
+
+def test_the_model_leaves_nothing_on_the_disk_and_tells_nobody(tmp_path: Path) -> None:
+    program = (
+        "import sys; from fairlane import samples; from fairlane.detect.ocr import detect_image; "
+    )
+    program += "detect_image(samples.image('en_two_lines_phone.jpg')); import onnxruntime, os; "
+    program += "print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    environ = {**os.environ, "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+    assert list(tmp_path.rglob("*")) == []

@@ -166,3 +166,8 @@ HOSTILE = [
 def test_the_largest_hostile_payload_ends(piece: str) -> None:
     size = Settings().max_payload_bytes
     detect((piece * (size // len(piece) + 1))[:size])
+
+
+def test_half_a_character_is_no_reason_to_stop() -> None:
+    (found,) = detect("a\ud800 13812345678")
+    assert (found.start, found.value) == (3, "13812345678")

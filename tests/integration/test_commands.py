@@ -152,3 +152,9 @@ def test_no_dispatcher_runs_beside_the_documents_flow(tmp_path: Path) -> None:
     refused = run(store, "dispatcher")
     assert refused.returncode == 2
     assert "Beat dispatches" in refused.stderr
+
+
+def test_who_looks_is_not_told_each_time_what_the_store_could_lose(store_url: str) -> None:
+    store = {"FAIRLANE_STORE_URL": store_url}
+    assert run(store, "stats").stderr == ""
+    assert "appendonly is off" in run(store, "--verbose", "stats").stderr

@@ -34,14 +34,15 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 
     Settings come from FAIRLANE_* variables; `fairlane settings` lists them.
     """
+    talk = logging.StreamHandler(sys.stderr)
+    if context.invoked_subcommand in _LOOKS and not verbose:
+        # Whoever looks at a store need not be told every time what it could lose.
+        talk.addFilter(lambda said: said.name != "fairlane.store" or said.levelno > logging.WARNING)
     logging.basicConfig(
-        stream=sys.stderr,
+        handlers=[talk],
         level=logging.INFO if verbose else logging.WARNING,
         format="%(levelname)s %(name)s: %(message)s",
     )
-    if context.invoked_subcommand in _LOOKS and not verbose:
-        # Whoever looks at a store need not be told every time what it could lose.
-        logging.getLogger("fairlane.store").setLevel(logging.ERROR)
 
 
 for command in (

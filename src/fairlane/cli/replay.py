@@ -30,11 +30,11 @@ DEVICES: Final = 40
 FLOODER: Final = "02:00:00:00:f1:0d"
 WARMER: Final = "02:00:00:00:3a:23"
 #: Light devices come in groups, as people do when a shift begins: a group's images arrive together.
-_GROUP: Final = 10
-_GROUP_EVERY_S: Final = 10.0
+_GROUP: Final = 8
+_GROUP_EVERY_S: Final = 8.0
 _LIGHT_TEXTS: Final = 5
 _FLOOD_TEXTS: Final = 400
-_FLOOD_IMAGES: Final = 110
+_FLOOD_IMAGES: Final = 160
 #: Each about half a second of OCR, and a letter of three seconds.
 _QUICK: Final = ("en_two_lines_phone.jpg", "en_one_word_1bit.png", "blank_black.jpg")
 _LETTER: Final = "en_letter_pii.png"

@@ -17,7 +17,8 @@ local function meet(mac, name)
   return d
 end
 
-local reply, deadlines, seen, stamp = { now }, {}, {}, string.format('%.0f', now)
+local reply, deadlines, seen = { now }, {}, {}
+local stamp, usual = string.format('%.0f', now), string.format('%.0f', now + C.task_ttl_ms)
 for at = 2, #ARGV, 6 do
   local id, mac, task_type, lane = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local payload, ttl_ms, record = ARGV[at + 4], ARGV[at + 5], TASK .. id
@@ -34,7 +35,7 @@ for at = 2, #ARGV, 6 do
       reply[#reply + 1] = { 'refused', reason, pending, limit,
         retry_after_ms(reason, pending, limit) }
     else
-      local expires = string.format('%.0f', now + (ttl_ms == '0' and C.task_ttl_ms or ttl_ms))
+      local expires = ttl_ms == '0' and usual or string.format('%.0f', now + ttl_ms)
       call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'lane', lane,
         'payload', payload, 'created_at', stamp, 'expires_at', expires)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = expires, id

@@ -95,11 +95,10 @@ class LedDispatcher:
     over after the lease. Two at once would be safe, only wasteful.
     """
 
-    every_s = 0.0
-
     def __init__(
         self, client: Client, dispatcher: Dispatcher, janitor: Janitor, holder: str
     ) -> None:
+        self.every_s = 0.0
         self._client = client
         self._dispatcher = dispatcher
         self._janitor = janitor
@@ -115,8 +114,9 @@ class LedDispatcher:
             if leads != self._leads:
                 log.info("%s %s", self._holder, "leads" if leads else "stands by")
             self._asked_at, self._leads = now, leads
+        # Standing by is the loop's wait, which a stop ends at once; leading waits at the doorbell.
+        self.every_s = 0.0 if self._leads else _IDLE_S
         if not self._leads:
-            time.sleep(_IDLE_S)
             return
         if now - self._swept_at >= self._janitor.every_s:
             self._janitor.step()

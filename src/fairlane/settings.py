@@ -238,6 +238,18 @@ def _init_with_preset(self: Settings, **values: Any) -> None:
 Settings.__init__ = _init_with_preset  # type: ignore[method-assign]
 
 
+def other_variables() -> dict[str, str]:
+    """Return this environment without fairlane's own variables, for a process that gets its own."""
+    everything = os.environ.items()  # noqa: TID251 - the one place
+    return {name: value for name, value in everything if not name.startswith(PREFIX)}
+
+
+def variable_of(setting: str) -> str:
+    """Return the variable that sets a setting in this environment, or nothing."""
+    name = PREFIX + setting.upper()
+    return name if name in os.environ else ""  # noqa: TID251 - the one place
+
+
 def shared_fields() -> list[Any]:
     """Return the dataclass fields of the shared settings, in their order."""
     return [item for item in fields(Settings) if item.metadata["shared"]]

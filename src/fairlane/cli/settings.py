@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +11,7 @@ import rich_click as click
 from rich.table import Table
 
 from fairlane.cli.table import show
-from fairlane.settings import PREFIX, Settings
+from fairlane.settings import Settings, variable_of
 
 
 @click.command(short_help="Show every setting, its value and where it came from.")
@@ -27,11 +26,8 @@ def settings(*, as_json: bool) -> None:
     rows = []
     for item in fields(current):
         value = getattr(current, item.name)
-        source = "default"
-        if PREFIX + item.name.upper() in os.environ:  # noqa: TID251 - only whether it is set
-            source = PREFIX + item.name.upper()
-        elif value != item.default:
-            source = f"preset {current.preset}"
+        preset = "default" if value == item.default else f"preset {current.preset}"
+        source = variable_of(item.name) or preset
         rows.append((item.name, _shown(item.name, value), source, item.metadata["about"]))
     if as_json:
         names = ("setting", "value", "source", "about")

@@ -13,17 +13,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Final, Self
+from typing import IO, Final, Self
 
 from fairlane import watchdog
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
-from fairlane.settings import Settings
+from fairlane.settings import Settings, other_variables
 from fairlane.verbs import InspectLanes, InspectWorkers
 
 _CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
@@ -71,7 +71,7 @@ class Stack:
         settings = replace(
             settings, store_url=self.client.store_url, broker_url=self.client.broker_url
         )
-        self._environ = {**_inherited(), **settings.environ(), **_QUIET}
+        self._environ = {**other_variables(), **settings.environ(), **_QUIET}
         self.children = [
             *(
                 self._worker(f"worker-{lane}", _queues_of(lane, settings), concurrency, log_level)
@@ -177,11 +177,6 @@ def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
 def _queues_of(lane: str, settings: Settings) -> str:
     kinds = (kind for kind in settings.task_types if kind.lane == lane)
     return ",".join(dict.fromkeys(kind.queue for kind in kinds))
-
-
-def _inherited() -> Mapping[str, Any]:
-    """Return this environment without its fairlane variables: children get theirs from settings."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")}  # noqa: TID251
 
 
 def _how(status: int) -> str:

@@ -18,16 +18,14 @@ def test_a_verdict_is_a_value(verdict: Receipt | Refusal) -> None:
     for again in (pickle.loads(pickle.dumps(verdict)), copy.copy(verdict)):
         assert again == verdict
         assert hash(again) == hash(verdict)
-    assert verdict not in (None, ("a",), "a")
     with pytest.raises(AttributeError):
         verdict.task_id = "b"  # type: ignore[misc]
     with pytest.raises(AttributeError):
-        verdict.note = "b"  # type: ignore[union-attr]
+        setattr(verdict, "note", "b")  # noqa: B010
 
 
 def test_a_new_task_is_pending_and_was_not_known() -> None:
     assert (RECEIPT.state, RECEIPT.known) == (TaskState.PENDING, False)
-    assert RECEIPT != REFUSAL
 
 
 def test_they_say_what_they_are() -> None:

@@ -28,6 +28,8 @@ _READ_BYTES: Final = 64 * 1024
 #: What is neither an error nor pushed by the server.
 _VALUES: Final = frozenset({list, bytes, int, type(None)})
 _LENGTHS: Final = tuple(b"$%d" % size for size in range(1_024))
+#: Small numbers as the protocol writes them; most arguments that are numbers are 0.
+_NUMBERS: Final = {number: b"$%d\r\n%d" % (len(str(number)), number) for number in range(1_024)}
 #: From this size on an argument is sent as it lies, not copied.
 _LONG: Final = 64 * 1024
 
@@ -159,7 +161,15 @@ def pack(command: Command) -> list[bytes]:
     pieces: list[bytes] = []
     parts = [b"*%d" % len(command)]
     for arg in command:
-        word = arg.encode() if type(arg) is str else arg if type(arg) is bytes else _word(arg)
+        if type(arg) is str:
+            word = arg.encode()
+        elif type(arg) is bytes:
+            word = arg
+        elif type(arg) is int and arg in _NUMBERS:
+            parts.append(_NUMBERS[arg])
+            continue
+        else:
+            word = _word(arg)
         size = len(word)
         if size < 1_024:
             parts.append(_LENGTHS[size])

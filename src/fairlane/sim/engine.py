@@ -255,7 +255,7 @@ class Engine:
             self._lane_of[self._record.kind_of(task)].waiting += 1
             self._open += 1
         else:
-            self._record.refused += 1
+            self._record.refuse(task)
             self._returns.pop(task, None)
 
     def _stored_many(
@@ -268,10 +268,10 @@ class Engine:
         for leased in claimed.leased:
             lane.broker.append((int(leased.task_id), leased.attempt))
         lane.leased += len(claimed.leased)
-        gone = len(claimed.expired)
-        lane.waiting -= len(claimed.leased) + gone
-        self._open -= gone
-        self._record.expired += gone
+        lane.waiting -= len(claimed.leased) + len(claimed.expired)
+        self._open -= len(claimed.expired)
+        for task_id in claimed.expired:
+            self._record.expire(int(task_id))
         lane.is_full = lane.waiting > 0 and not lane.knows_limits
         self._begin(lane, at_ms)
         due_ms = claimed.next_due_ms - START_MS

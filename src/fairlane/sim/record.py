@@ -13,10 +13,14 @@ from typing import Final
 from fairlane.sim.workload import Arrival
 
 NEVER: Final = -1
+DROPPED: Final = -2
 
 
 class Record:
-    """The tasks of one run: whose they were, when they came, began and ended (NEVER, if not).
+    """The tasks of one run: whose they were, when they came, began and ended.
+
+    A time is NEVER as long as that has not happened; a task that was refused, or expired before it
+    began, counts as DROPPED.
 
     `busy` are the times in which a slot ran a task, also those of runs that were lost.
     """
@@ -68,6 +72,17 @@ class Record:
         if self.started_ms[task] == NEVER:
             self.started_ms[task] = at_ms
 
+    def refuse(self, task: int) -> None:
+        """Note that a task was not taken."""
+        self.refused += 1
+        self.started_ms[task] = DROPPED
+
+    def expire(self, task: int) -> None:
+        """Note that a task has ended because it waited too long."""
+        self.expired += 1
+        if self.started_ms[task] == NEVER:
+            self.started_ms[task] = DROPPED
+
     def run(self, task: int, from_ms: int, until_ms: int) -> None:
         """Note a time in which a slot ran the task."""
         self.busy_device.append(self.device[task])
@@ -92,7 +107,7 @@ class Record:
             for device, arrived_ms, started_ms in zip(
                 self.device, self.arrived_ms, self.started_ms, strict=True
             )
-            if started_ms != NEVER and (not macs or device in wanted)
+            if started_ms >= 0 and (not macs or device in wanted)
         ]
 
     def time_ms(self, from_ms: int = 0, until_ms: int | None = None) -> dict[str, int]:

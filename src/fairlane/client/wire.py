@@ -23,7 +23,8 @@ from redis.retry import Retry
 
 from fairlane.conversation import Command
 
-_NO_REPLY: Final = object()
+#: What a reader gives when a reply is not there yet, or not whole.
+NO_REPLY: Final = object()
 _READ_BYTES: Final = 64 * 1024
 #: What is neither an error nor pushed by the server.
 _VALUES: Final = frozenset({list, bytes, int, type(None)})
@@ -108,11 +109,7 @@ class _Connection:
         self._driver = driver
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into
-        self._reader: Any = hiredis.Reader(
-            protocolError=redis.InvalidResponse,
-            replyError=DefaultParser.parse_error,
-            notEnoughData=_NO_REPLY,
-        )
+        self._reader = new_reader()
         self._buffer = bytearray(_READ_BYTES)
 
     def write(self, packed: Sequence[bytes]) -> None:
@@ -132,7 +129,7 @@ class _Connection:
             reply = reader.gets()
             if type(reply) in _VALUES:
                 return reply
-            if reply is _NO_REPLY:
+            if reply is NO_REPLY:
                 self._receive()
             elif isinstance(reply, redis.ConnectionError):
                 # It says that it cannot serve us at all: it is loading, or wants a password.
@@ -154,6 +151,15 @@ class _Connection:
         if size == 0:
             raise redis.ConnectionError("Connection closed by server.")
         self._reader.feed(self._buffer, 0, size)
+
+
+def new_reader() -> Any:
+    """Return what reads replies out of bytes; an error reply is the driver's error."""
+    return hiredis.Reader(
+        protocolError=redis.InvalidResponse,
+        replyError=DefaultParser.parse_error,
+        notEnoughData=NO_REPLY,
+    )
 
 
 def pack(command: Command) -> list[bytes]:

@@ -12,10 +12,8 @@ from fairlane import verbs
 from fairlane.client.calls import (
     UNRUN,
     Clock,
-    Item,
     accepted,
     inspect_device,
-    item,
     pipelined,
     result,
     told,
@@ -27,6 +25,7 @@ from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.model import Device, Receipt, Refusal, TaskRecord
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
+from fairlane.verbs.accept import Item
 
 R = TypeVar("R")
 
@@ -90,7 +89,7 @@ class AsyncClient:
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return told(await self.run(verbs.EnqueueMany([*map(item, items)])))
+        return told(await self.run(verbs.EnqueueMany(items)))
 
     async def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""

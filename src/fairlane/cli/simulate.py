@@ -6,6 +6,7 @@ same seed; the progress bar and where the page was written stand beside it.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Sequence
@@ -98,6 +99,8 @@ def command(
             name, devices=devices, tasks=tasks, slots=slots, seed=seed, speed=speed, load=load
         )
         about = workloads.names()[name]
+    # A million arrivals live to the end; to look through them again and again takes its time.
+    gc.freeze()
     reports = [_run(workload, policy) for policy in dict.fromkeys(policies)]
     if html_file is not None:
         told = page(workload.name, about, _facts(workload, reports[0], seed), reports)

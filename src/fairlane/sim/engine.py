@@ -23,7 +23,7 @@ from fairlane.sim.policies import Policy
 from fairlane.sim.record import Record
 from fairlane.sim.window import FAR, Window
 from fairlane.sim.workload import Arrival, Outage, Workload
-from fairlane.verbs import Claim, Configure, Enqueue, EnqueueMany, Finish, Heartbeat, Start, Sweep
+from fairlane.verbs import Claim, Configure, Enqueue, Finish, Heartbeat, Start, Sweep
 
 #: The server forgets a worker's row by its own clock, so not too many steps pass without a report.
 _STEPS_A_REPORT: Final = 10_000
@@ -228,7 +228,7 @@ class Engine:
             return
         for first in range(0, len(tasks), _ITEMS):
             some = tasks[first : first + _ITEMS]
-            many = EnqueueMany([self._enqueue(task) for task in some])
+            many = tuple(self._enqueue(task) for task in some)
             self._window.add(at_ms, many, partial(self._stored_many, some))
 
     def _arrive(self, arrival: Arrival) -> int:

@@ -1,4 +1,4 @@
-"""Plain queues that answer the same verbs as the store: what fairness is compared with.
+"""Plain queues that answer the same calls as the store: what fairness is compared with.
 
 The rule: they know nothing of devices' weights, pauses, limits or sites, and never publish more
 than there are slots. All else (workers, leases, lost ones) is as in the store.
@@ -17,7 +17,6 @@ from fairlane.verbs import (
     Claim,
     Configure,
     Enqueue,
-    EnqueueMany,
     Finish,
     Heartbeat,
     Start,
@@ -25,15 +24,17 @@ from fairlane.verbs import (
     Verb,
 )
 
-#: A verb and its time, in ms since the simulation's begin.
-Step: TypeAlias = tuple[int, Verb[Any]]
+#: What is asked: a verb, or tasks that come at one time.
+Call: TypeAlias = Verb[Any] | tuple[Enqueue, ...]
+#: A call and its time, in ms since the simulation's begin.
+Step: TypeAlias = tuple[int, Call]
 
 
 class Policy(Protocol):
-    """Whatever decides who is next: it answers verbs, in order, each at its time."""
+    """Whatever decides who is next: it answers calls, in order, each at its time."""
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
-        """Return what each verb comes to."""
+        """Return what each call comes to; a list of verdicts for several tasks."""
 
     def __enter__(self) -> Self: ...
 
@@ -120,10 +121,10 @@ class PlainQueues:
         self._settings = settings
         self._lanes = {lane: _PlainLane(waiting(), settings.lease_ms) for lane in settings.lanes}
         self._lane_of: dict[str, _PlainLane] = {}
-        self._answers: Mapping[type[Verb[Any]], Callable[[Any, int], Any]] = MappingProxyType(
+        self._answers: Mapping[type[Call], Callable[[Any, int], Any]] = MappingProxyType(
             {
                 Enqueue: lambda verb, at_ms: self._store(verb, at_ms),
-                EnqueueMany: lambda verb, at_ms: [self._store(item, at_ms) for item in verb.items],
+                tuple: lambda tasks, at_ms: [self._store(task, at_ms) for task in tasks],
                 Claim: lambda verb, at_ms: self._lanes[verb.lane].claim(at_ms),
                 Start: lambda verb, at_ms: self._lane_of[verb.task_id].hold(verb.task_id, at_ms),
                 Finish: lambda verb, at_ms: self._lane_of.pop(verb.task_id).finish(verb.task_id),
@@ -134,8 +135,8 @@ class PlainQueues:
         )
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
-        """Return what each verb comes to."""
-        return [self._answers[type(verb)](verb, at_ms) for at_ms, verb in steps]
+        """Return what each call comes to."""
+        return [self._answers[type(call)](call, at_ms) for at_ms, call in steps]
 
     def __enter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from fairlane.embedded import Embedded
 from fairlane.settings import Settings
 from fairlane.sim.clock import VirtualClock
 from fairlane.sim.policies import Step
-from fairlane.verbs import Verb
+from fairlane.verbs import EnqueueMany, Verb
 
 
 class SimulatedStore:
@@ -38,9 +38,11 @@ class SimulatedStore:
         return self._client
 
     def run(self, steps: Sequence[Step]) -> list[Any]:
-        """Return what each verb comes to, in one round trip."""
+        """Return what each call comes to, in one round trip."""
         self._clock.plan(at_ms for at_ms, _ in steps)
-        verbs: list[Verb[Any]] = [verb for _, verb in steps]
+        verbs: list[Verb[Any]] = [
+            EnqueueMany(call) if isinstance(call, tuple) else call for _, call in steps
+        ]
         return self.client.run_many(verbs)
 
     def __enter__(self) -> Self:

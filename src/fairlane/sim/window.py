@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlane.errors import FairlaneError
-from fairlane.sim.policies import Policy, Step
-from fairlane.verbs import Verb
+from fairlane.sim.policies import Call, Policy, Step
 
 FAR: Final = 2**62
 #: Steps in one pipeline, about.
@@ -58,9 +57,9 @@ class Window:
         """End the window before that time."""
         self.horizon_ms = min(self.horizon_ms, at_ms)
 
-    def add(self, at_ms: int, verb: Verb[Any], then: Then | None = None) -> None:
-        """Plan a verb; `then` gets its reply."""
-        self._steps.append((at_ms, verb))
+    def add(self, at_ms: int, call: Call, then: Then | None = None) -> None:
+        """Plan a call; `then` gets its reply."""
+        self._steps.append((at_ms, call))
         self._then.append(then)
 
     def send(self, policy: Policy) -> int:

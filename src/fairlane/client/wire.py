@@ -9,6 +9,8 @@ what follows is here: a command is packed in one go, and its reply read from the
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -107,6 +109,7 @@ class _Connection:
     def __init__(self, driver: Any) -> None:
         driver.connect()
         self._driver = driver
+        _let_the_kernel_time(driver._sock)
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into
         self._reader = new_reader()
@@ -117,7 +120,7 @@ class _Connection:
         try:
             for part in packed:
                 self._sendall(part)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise redis.TimeoutError("Timeout writing to socket") from None
         except OSError as error:
             raise redis.ConnectionError(f"Error while writing to socket: {error}") from error
@@ -144,13 +147,27 @@ class _Connection:
     def _receive(self) -> None:
         try:
             size = self._recv_into(self._buffer)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise redis.TimeoutError("Timeout reading from socket") from None
         except OSError as error:
             raise redis.ConnectionError(f"Error while reading from socket: {error}") from error
         if size == 0:
             raise redis.ConnectionError("Connection closed by server.")
         self._reader.feed(self._buffer, 0, size)
+
+
+def _let_the_kernel_time(sock: Any) -> None:
+    """Give a socket's timeout to the kernel, or leave it: Python asks `poll` before every call.
+
+    Only to a plain one: TLS, and the green sockets of gevent, wait by themselves.
+    """
+    timeout_s = sock.gettimeout()
+    if timeout_s and os.name == "posix" and type(sock).__module__ == "socket":
+        seconds, rest = divmod(timeout_s, 1)
+        timeval = struct.pack("ll", int(seconds), max(1, int(rest * 1_000_000)))
+        sock.settimeout(None)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
 
 
 def new_reader() -> Any:

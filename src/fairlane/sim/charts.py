@@ -14,7 +14,7 @@ from typing import Final
 
 _WIDTH: Final = 520
 _HEIGHT: Final = 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 12, 10, 30
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 28, 10, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def linear(low: float, high: float, label: Callable[[float], str]) -> Axis:
     size = 10 ** math.floor(math.log10(rough))
     step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= rough)
     count = math.ceil(span / step - 1e-9)
-    ticks = [low + step * at for at in range(count + 1)]
+    ticks = [round(low + step * at, 9) for at in range(count + 1)]
     return Axis(low, ticks[-1], ticks, label)
 
 

@@ -133,7 +133,7 @@ def _table(reports: Sequence[Report]) -> str:
         for at, group in enumerate(report.groups):
             whole = at == 0
             cells = (
-                _both(_policy(report.policy)) if whole else "",
+                escape(report.policy) if whole else "",
                 _both(_group(group.group)),
                 count(group.devices), count(group.tasks), count(group.done),
                 duration(group.wait_p50_ms), duration(group.wait_p99_ms),

@@ -12,7 +12,7 @@ def duration(ms: float | None) -> str:
     for size, unit in _UNITS:
         if ms >= size:
             return f"{_short(ms / size)} {unit}"
-    return f"{_short(ms)} ms"
+    return f"{_short(ms)} ms" if ms else "0"
 
 
 def percent(share: float | None) -> str:
@@ -26,6 +26,5 @@ def count(number: float) -> str:
 
 
 def _short(number: float) -> str:
-    if number >= 100 or number == int(number):
-        return f"{number:.0f}"
-    return f"{number:.1f}" if number >= 10 else f"{number:.2f}"
+    rounded = round(number, 0 if number >= 100 else 1 if number >= 10 else 2)
+    return f"{rounded:.0f}" if rounded == int(rounded) else f"{rounded:g}"

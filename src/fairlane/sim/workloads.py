@@ -263,7 +263,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "newcomers": Known(
         "new devices with one task each meet devices that are always backlogged",
         "只有一个任务的新设备遇到始终积压的设备",
-        Size(220, 1_000, 8), newcomers,
+        Size(400, 8_000, 8), newcomers,
     ),
     "equal": Known(
         "equal devices send twice what the slots can do",

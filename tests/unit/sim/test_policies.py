@@ -1,4 +1,4 @@
-"""The plain queues: their order, their leases, and that they never give more than there are slots."""
+"""The plain queues: their order, their leases, and no more at once than there are slots."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def served(made: PlainQueues, turns: int) -> list[str]:
     order: list[str] = []
     running: list[str] = []
     for _ in range(turns):
-        for leased in run(made, Claim("text")).leased:
-            running.append(leased.task_id)
+        running += [leased.task_id for leased in run(made, Claim("text")).leased]
         order.append(running.pop(0))
         assert run(made, Finish(order[-1], 1))
     return order

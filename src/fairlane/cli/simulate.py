@@ -167,8 +167,8 @@ def _facts(workload: Workload, report: Report, seed: int) -> tuple[str, str]:
     return (
         f"{count(report.tasks)} tasks of {count(devices)} devices; slots: {slots}; seed {seed}; "
         "the real scripts on a virtual clock",
-        f"{count(devices)} 台设备的 {count(report.tasks)} 个任务; 槽位: {slots}; 种子 {seed}; "
-        "真实脚本, 虚拟时钟",
+        f"{count(devices)} 台设备的 {count(report.tasks)} 个任务；槽位：{slots}；种子：{seed}；"
+        "真实脚本，虚拟时钟",
     )
 
 

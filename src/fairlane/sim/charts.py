@@ -15,6 +15,13 @@ from typing import Final
 _WIDTH: Final = 520
 _HEIGHT: Final = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 28, 10, 30
+#: 1, 2 and 5 up to a second, then what divides minutes, hours and days.
+_STEPS_MS: Final = (
+    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
+    *(seconds * 1_000 for seconds in (1, 2, 5, 10, 15, 30)),
+    *(minutes * 60_000 for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * 3_600_000 for hours in (1, 2, 4, 6, 12, 24, 48, 120, 240)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,15 @@ def linear(low: float, high: float, label: Callable[[float], str]) -> Axis:
     count = math.ceil(span / step - 1e-9)
     ticks = [round(low + step * at, 9) for at in range(count + 1)]
     return Axis(low, ticks[-1], ticks, label)
+
+
+def timeline(end_ms: float, label: Callable[[float], str]) -> Axis:
+    """Return an axis of time from 0 with at most eight steps, as people count time."""
+    step = next((step for step in _STEPS_MS if step * 8 >= end_ms), 0)
+    if not step:
+        return linear(0, end_ms, label)
+    high = max(end_ms, step)
+    return Axis(0, high, [step * at for at in range(int(high / step) + 1)], label)
 
 
 def logarithmic(low: float, high: float, label: Callable[[float], str]) -> Axis:

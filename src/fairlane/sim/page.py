@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
-from fairlane.sim.charts import Series, areas, linear, lines, logarithmic
+from fairlane.sim.charts import Series, areas, linear, lines, logarithmic, timeline
 from fairlane.sim.report import QUANTILES, Report
 from fairlane.sim.simulation import POLICIES
 from fairlane.sim.units import count, duration, percent
@@ -62,7 +62,7 @@ def _waits(reports: Sequence[Report]) -> Iterator[str]:
     yield _heading(
         ("How long tasks wait", "任务等待时间"),
         ("The share of tasks that waited no longer than that. Further left is better.",
-         "等待不超过该时间的任务比例, 曲线越靠左越好."),
+         "等待不超过该时间的任务比例，曲线越靠左越好。"),
     )  # fmt: skip
     longest = max((g.wait_max_ms or 0 for r in reports for g in r.groups), default=0)
     x = logarithmic(_LEAST_MS, max(longest, 10), duration)
@@ -83,11 +83,11 @@ def _waits(reports: Sequence[Report]) -> Iterator[str]:
 def _shares(reports: Sequence[Report]) -> Iterator[str]:
     yield _heading(
         ("Share of the slots' time", "处理时间份额"),
-        ("Who was served when, from the begin to the end.", "从开始到结束, 各组获得的处理时间."),
+        ("Who was served when, from the begin to the end.", "从开始到结束，各组获得的处理时间。"),
     )
     y = linear(0, 1, percent)
     for report in reports:
-        x = linear(0, report.seconds * 1000, duration)
+        x = timeline(report.seconds * 1000, duration)
         series = [
             Series(group, f"g-{at % _SHADES}", _middles(report, row))
             for at, (group, row) in enumerate(report.share_over_time.items())
@@ -102,11 +102,11 @@ def _shares(reports: Sequence[Report]) -> Iterator[str]:
 
 
 def _over_time(reports: Sequence[Report]) -> Iterator[str]:
-    x = linear(0, max(report.seconds for report in reports) * 1000, duration)
+    x = timeline(max(report.seconds for report in reports) * 1000, duration)
     yield _heading(
         ("Fairness and queue", "公平性与队列"),
         ("Jain's index among the devices that are backlogged, by weight: 1 is perfectly fair.",
-         "积压设备之间按权重计算的 Jain 指数, 1 为完全公平."),
+         "积压设备之间按权重计算的 Jain 指数，1 为完全公平。"),
     )  # fmt: skip
     fairness = [Series(r.policy, f"p-{r.policy}", _middles(r, r.jain_over_time)) for r in reports]
     queue = [Series(r.policy, f"p-{r.policy}", _middles(r, r.queue_over_time)) for r in reports]

@@ -13,10 +13,10 @@ from fairlane.sim.workload import InvalidWorkload, Workload
 
 #: What each policy is, in English and in Chinese: the store's two, and two plain queues.
 POLICIES: Final[Mapping[str, tuple[str, str]]] = {
-    "fair": ("fairlane's own: start-time fair queueing", "fairlane 默认: 起始时间公平排队"),
+    "fair": ("fairlane's own: start-time fair queueing", "fairlane 默认：起始时间公平排队"),
     "aging": ("the requirement document's aging", "需求文档的老化策略"),
-    "fifo": ("one queue, oldest task first", "单一队列, 先到先服务"),
-    "rr": ("one queue per device, round robin", "每台设备一个队列, 轮询"),
+    "fifo": ("one queue, oldest task first", "单一队列，先到先服务"),
+    "rr": ("one queue per device, round robin", "每台设备一个队列，轮询"),
 }
 
 

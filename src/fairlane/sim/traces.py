@@ -30,12 +30,12 @@ class Trace:
 TRACES: Final[Mapping[str, Trace]] = {
     "servegen-mixed": Trace(
         "an hour of 37 clients of a model service: 14,463 images, 26,248 texts",
-        "37 个客户端一小时的模型服务请求: 14,463 个图像任务, 26,248 个文本任务",
+        "37 个客户端一小时的模型服务请求：14,463 个图像任务，26,248 个文本任务",
         slots=4, speed=1, load=0.95,
     ),
     "nasa-ipsc-1993": Trace(
         "three months of 69 users of a parallel computer, its peak minute 88 times the mean",
-        "69 位用户三个月的并行计算机作业, 峰值分钟为均值的 88 倍",
+        "69 位用户三个月的并行计算机作业，峰值分钟为均值的 88 倍",
         slots=4, speed=600, load=0.95,
     ),
 }  # fmt: skip

@@ -7,7 +7,7 @@ tasks, slots) and its seed alone.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -107,10 +107,10 @@ def flood(size: Size, service_ms: int = 5) -> Workload:
 
 
 def newcomers(size: Size, service_ms: int = 200) -> Workload:
-    """Keep some devices backlogged while new ones bring one task each, half the load."""
+    """Keep some devices backlogged while new ones bring one task each."""
     backlogged = max(1, size.devices // 10)
     new = size.devices - backlogged
-    span_ms = 2 * new * service_ms // size.slots
+    span_ms = size.tasks * service_ms * 4 // (5 * size.slots)
     return _workload(
         size,
         [*_backlog(range(backlogged), size.tasks - new, service_ms),
@@ -132,13 +132,13 @@ def equal(size: Size, service_ms: int = 1_000) -> Workload:
     return replace(_workload(size, arrivals, equal=macs), until_ms=span_ms)
 
 
-def weights(size: Size, service_ms: int = 1_000) -> Workload:
-    """Keep devices of the weights 1, 3, 9 and 49 backlogged."""
-    given = {mac_of(1 + at): WEIGHTS[at % len(WEIGHTS)] for at in range(size.devices)}
+def weights(size: Size, service_ms: int = 1_000, values: Sequence[int] = WEIGHTS) -> Workload:
+    """Keep devices backlogged that have these weights in turn."""
+    given = {mac_of(1 + at): values[at % len(values)] for at in range(size.devices)}
     total = sum(given.values())
     # A quarter more than each one's share, so that nobody's queue ends before the time.
     counts = [5 * size.tasks * weight // (4 * total) + 2 * size.slots for weight in given.values()]
-    groups: dict[str, list[str]] = {f"weight {weight}": [] for weight in WEIGHTS}
+    groups: dict[str, list[str]] = {f"weight {weight}": [] for weight in values}
     for mac, weight in given.items():
         groups[f"weight {weight}"].append(mac)
     return replace(
@@ -257,7 +257,7 @@ def hoard(size: Size, service_ms: int = 1_000) -> Workload:
 KNOWN: Final[Mapping[str, Known]] = {
     "flood": Known(
         "a fifth of the devices send all they have at once, the others one task each",
-        "五分之一的设备一次性发出全部任务, 其余设备各发一个任务",
+        "五分之一的设备一次性发出全部任务，其余设备各发一个任务",
         Size(250, 10_200, 8), flood,
     ),
     "newcomers": Known(
@@ -277,7 +277,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "costs": Known(
         "one device sends tasks of a minute, the others of six seconds",
-        "一台设备的任务长一分钟, 其余设备的任务长六秒",
+        "一台设备的任务长一分钟，其余设备的任务长六秒",
         Size(8, 4_260, 8), costs,
     ),
     "drain-trap": Known(
@@ -287,7 +287,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "sybil": Known(
         "one site floods under hundreds of addresses, a device of another site sends little",
-        "一个站点用数百个地址发起洪泛, 另一站点的设备只发少量任务",
+        "一个站点用数百个地址发起洪泛，另一站点的设备只发少量任务",
         Size(501, 6_000, 4), sybil,
     ),
     "outage": Known(
@@ -297,7 +297,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     "churn": Known(
         "an endless stream of new addresses with one task each; some devices stay",
-        "源源不断的新地址各带一个任务, 少数设备一直在场",
+        "源源不断的新地址各带一个任务，少数设备一直在场",
         Size(2_010, 6_000, 8), churn,
     ),
     "hoard": Known(

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fairlane.sim.charts import Series, areas, linear, lines, logarithmic
+from fairlane.sim.charts import Series, areas, linear, lines, logarithmic, timeline
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,17 @@ def test_a_logarithmic_axis_has_powers_of_ten() -> None:
     assert list(axis.ticks) == [1, 10, 100, 1000, 10_000, 100_000]
     assert axis.at(1000) == pytest.approx(0.6)
     assert axis.at(0) == 0
+
+
+@pytest.mark.parametrize(
+    ("end_ms", "step_ms", "steps"),
+    [(0, 1, 2), (25_000, 5_000, 6), (200_000, 30_000, 7), (1e8, 4 * 3_600_000, 7), (1e12, 2e11, 6)],
+)
+def test_a_timeline_counts_as_people_do(end_ms: float, step_ms: float, steps: int) -> None:
+    axis = timeline(end_ms, str)
+    assert axis.ticks[1] - axis.ticks[0] == step_ms
+    assert len(axis.ticks) == steps
+    assert axis.high >= end_ms
 
 
 def test_a_line_lifts_the_pen_at_a_gap_and_its_name_is_escaped() -> None:

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, Final
 
 from celery import Celery, signals
 from kombu.exceptions import KombuError
@@ -22,6 +22,10 @@ from fairlane.celery.beat import execute_name
 from fairlane.errors import StoreUnavailable
 from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
+from fairlane.verbs.turns import MAX_WANT
+
+#: AMQP's delivery mode of a message that outlives a restart of the broker: Celery's default.
+_PERSISTENT: Final = 2
 
 
 def publisher(app: Celery) -> Publish:
@@ -61,20 +65,13 @@ class _Form:
     def __init__(self, app: Celery, task_type: str, queue: str) -> None:
         self.name = execute_name(task_type)
         self.queue = queue
-        headers, properties, body, _ = app.amqp.as_task_v2("", self.name, ignore_result=True)
-        self._headers = headers
-        self._properties = {
-            **properties,
-            "exchange": "",
-            "routing_key": queue,
-            "content_type": "application/json",
-            "content_encoding": "utf-8",
-            "delivery_mode": app.conf.task_default_delivery_mode,
-        }
+        headers, _, body, _ = app.amqp.as_task_v2("", self.name, ignore_result=True)
+        # What is not there is None to a worker, and every field is encoded here and decoded there.
+        self._headers = {name: value for name, value in headers.items() if value not in (None, {})}
         self._tail = f", {json.dumps(body[1])}, {json.dumps(body[2])}]"
 
-    def filled(self, task: Leased) -> tuple[str, dict[str, Any]]:
-        """Return a task's message: body, and what else `Producer.publish` takes."""
+    def filled(self, task: Leased, channel: Any) -> Any:
+        """Return a task's message, as a channel takes it."""
         message_id = f"{task.task_id}.{task.attempt}"
         headers = {
             **self._headers,
@@ -83,14 +80,17 @@ class _Form:
             "argsrepr": f"('{task.task_id}', {task.attempt})",
         }
         # A task id has no letter that JSON would escape.
-        body = f'[["{task.task_id}", {task.attempt}]{self._tail}'
-        return body, {**self._properties, "headers": headers, "correlation_id": message_id}
+        body = f'[["{task.task_id}", {task.attempt}]{self._tail}'.encode()
+        properties = {"correlation_id": message_id, "reply_to": "", "delivery_mode": _PERSISTENT}
+        return channel.prepare_message(body, 0, "application/json", "utf-8", headers, properties)
 
 
 class _Line:
-    """A thread's own connection to the broker, with a batch that stays open.
+    """A thread's own connection to the broker, with a batch that serves for all rounds.
 
-    A new batch makes a new driver's client, which costs more than the messages of a round.
+    A new batch makes a new driver's client, which costs more than the messages of a round. The
+    batch is the channel's, not the producer's, which would work out anew for each message where it
+    goes and how it is encoded.
     """
 
     def __init__(self, app: Celery, forms: dict[str, _Form]) -> None:
@@ -98,21 +98,27 @@ class _Line:
         self._app = app
         self._forms = forms
         self._open = ExitStack()
-        self._producer = self._open.enter_context(app.amqp.Producer(app.connection_for_write()))
+        connection = self._open.enter_context(app.connection_for_write())
+        self._producer = self._open.enter_context(app.amqp.Producer(connection))
+        self._can_batch = self._producer.supports_batch_publish
+        self._sends_events = app.conf.task_send_sent_event
         self._batch: Any = None
 
     def send(self, tasks: Sequence[Leased]) -> None:
         """Publish tasks; they have gone out when this returns."""
-        if self._is_watched() or not self._producer.supports_batch_publish:
+        if not self._can_batch or self._is_watched():
             self._send_slowly(tasks)
             return
+        channel = self._producer.channel
         if self._batch is None:
             for queue in {form.queue for form in self._forms.values()}:
                 self._producer.maybe_declare(self._app.amqp.queues[queue])
-            self._batch = self._open.enter_context(self._producer.batch())
+            self._batch = channel.create_publish_batch(max_size=MAX_WANT)
+            self._open.callback(self._batch.close)
         for task in tasks:
-            body, more = self._forms[task.task_type].filled(task)
-            self._producer.publish(body, **more)
+            form = self._forms[task.task_type]
+            message = form.filled(task, channel)
+            self._batch.publish(message, exchange="", routing_key=form.queue)
         self._batch.flush()
 
     def close(self) -> None:
@@ -123,7 +129,7 @@ class _Line:
     def _is_watched(self) -> bool:
         """Whether somebody wants to see each message on its way, as tracing does."""
         watched = signals.before_task_publish.receivers or signals.after_task_publish.receivers
-        return bool(watched or self._app.conf.task_send_sent_event)
+        return bool(watched or self._sends_events)
 
     def _send_slowly(self, tasks: Sequence[Leased]) -> None:
         with self._app.producer_or_acquire() as producer, producer.batch():

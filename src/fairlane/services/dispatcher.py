@@ -21,7 +21,8 @@ Publish = Callable[[Sequence[Leased]], None]
 log = logging.getLogger("fairlane.dispatcher")
 
 _IDLE_S = 1.0
-#: Between two rounds: a round costs more than its tasks, and the headroom is there to bridge it.
+#: Between two rounds: each has a price beside that of its tasks, and the headroom bridges it. A
+#: sleep costs a tenth of an event's wait.
 _ROUND_S = 0.005
 _LEAD_S = 9.0
 _FOREVER_S = 1e9
@@ -30,7 +31,7 @@ _FOREVER_S = 1e9
 class Dispatcher:
     """Claims for every lane, publishes, and sleeps until the doorbell or the next due time."""
 
-    every_s = _ROUND_S
+    every_s = 0.0
 
     def __init__(self, client: Client, publish: Publish, holder: str) -> None:
         self._client = client
@@ -40,9 +41,11 @@ class Dispatcher:
         self._is_idle = False
 
     def step(self) -> None:
-        """Hand out one round; after one that had nothing to hand out, first sleep until it may."""
+        """Hand out one round, after a pause; after an empty one, first sleep until the doorbell."""
         if self._is_idle:
             self._client.wait(_IDLE_S)
+        else:
+            time.sleep(_ROUND_S)
         self._is_idle = self.dispatch() == 0
 
     def dispatch(self) -> int:
@@ -119,7 +122,7 @@ class LedDispatcher:
                 log.info("%s %s", self._holder, "leads" if leads else "stands by")
             self._asked_at, self._leads = now, leads
         # Standing by is the loop's wait, which a stop ends at once; leading waits at the doorbell.
-        self.every_s = self._dispatcher.every_s if self._leads else _IDLE_S
+        self.every_s = 0.0 if self._leads else _IDLE_S
         if not self._leads:
             return
         if now - self._swept_at >= self._janitor.every_s:

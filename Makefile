@@ -40,14 +40,15 @@ test: $(READY) ## Run the tests, on a real Valkey 9 and a real Redis 7
 	$(PYTEST) --ignore=tests/chaos $(ARGS)
 
 bench: $(READY) ## Measure throughput and fairness on this machine
-	$(BIN)/fairlane bench $(ARGS)
+	$(BIN)/fairlane bench
+	$(BIN)/python bench/bench.py $(ARGS)
 
 chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is lost
 	@test -d tests/chaos || { echo "make chaos: the chaos suite is not built yet." >&2; exit 1; }
 	$(PYTEST) tests/chaos $(ARGS)
 
 clean: ## Remove what was built; the store's data in .fairlane stays
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 lock: $(READY) ## Write requirements.lock anew, at the newest releases that pyproject.toml allows

@@ -1,12 +1,18 @@
-"""`fairlane bench` measures, and says what it measured beside what."""
+"""The benches measure, and say what they measured beside what."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from fairlane.cli import cli
+
+BENCH = Path(__file__).parents[2] / "bench" / "bench.py"
 
 
 def test_it_tells_rates_and_ratios_of_every_pair() -> None:
@@ -34,3 +40,57 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
         *((f"{what}, {count} devices", "2 devices") for what in alone for count in (2, 50)),
     ]
     assert all(number > 0 for row in rows for number in row.values() if type(number) is not str)
+
+
+def on_real_workers(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCH), "--quick", "--rounds", "1", "--cache", str(cache)]
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "part", "tasks"),
+    [
+        (("throughput-celery", "throughput-fairlane"), "throughput", 60),
+        (("fairlane", "celery", "celery-queues"), "fairness", 35),
+        (("fairlane-aging", "fairlane-5000", "fairlane-known"), "fairness", 35),
+        (("latency-celery", "latency-fairlane"), "latency", 5),
+    ],
+)
+def test_every_task_runs_on_real_workers(
+    names: tuple[str, ...], part: str, tasks: int, tmp_path: Path
+) -> None:
+    wanted = [word for name in names for word in ("--case", name)]
+    done = on_real_workers(*wanted, "--json", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert {"date", "command", "machine", "size", "parts"} == set(report)
+    assert {"cores", "Python", "Valkey", "celery"} <= set(report["machine"])
+    assert list(report["parts"]) == [part]
+    rows = {row["case"]: row for row in report["parts"][part]}
+    assert set(rows) == set(names)
+    for name, row in rows.items():
+        assert row["error"] == ""
+        assert row["ran"] == tasks
+        assert row["tasks_per_s"] > 0
+        assert set(row["wait_ms"]) == (set() if part == "throughput" else {"p50", "p99", "max"})
+        # Who did the work is told; only fairlane has a dispatcher.
+        parts = {"server", "work"} | ({"dispatcher"} if "fairlane" in name else set())
+        assert set(row["cpu_us"]) == parts
+
+
+def test_a_peer_that_cannot_be_had_is_named(tmp_path: Path) -> None:
+    # A file where the peer's environment would be made: nothing can be installed there.
+    (tmp_path / "rq").touch()
+    done = on_real_workers("--case", "rq", "--case", "celery", cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith("| RQ"))
+    assert "not measured: " in row
+    assert any(line.startswith("| plain Celery") for line in done.stdout.splitlines())
+
+
+def test_a_system_of_this_environment_that_fails_is_a_failure(tmp_path: Path) -> None:
+    done = on_real_workers("--case", "fairlane", "--setting", "policy=none", cache=tmp_path)
+    assert done.returncode != 0
+    assert "policy" in done.stderr

@@ -39,6 +39,8 @@ def _key(lua: str, suffix: str, shape: str, kind: str, holds: str, bound: str, o
 
 
 _LANE = "[:<lane>]"
+#: What belongs to a site other than `default` ends with its name.
+_SITE = "[:<lane>][@<site>]"
 TABLE: Final[tuple[Key, ...]] = (
     _key(
         "QUEUE",
@@ -54,17 +56,18 @@ TABLE: Final[tuple[Key, ...]] = (
         "mac:meta:",
         "<mac>",
         "Hash",
-        "pending_count, oldest_created_at, updated_at of the device; the same, turn, served_at and "
-        "unschedulable_until per lane behind `<lane>.`; weight and paused if configured",
+        "pending_count, oldest_created_at, updated_at, leased of the device; per lane, behind "
+        "`<lane>.`, the same and turn, served_at, unschedulable_until, the tag beside its leases; "
+        "`<type>.run_ms`; at_site; weight, paused, limits and site if configured",
         "gone when the device drains, unless it is configured",
         "every verb that moves a task",
     ),
     _key(
         "SCHEDULE",
         "mac:schedule",
-        _LANE,
+        _SITE,
         "ZSet",
-        "the devices that can go now, and no others; ZREVRANGE order is service order",
+        "the site's devices that can go now, and no others; ZREVRANGE order is service order",
         "devices with a queue",
         "enqueue, claim, sweep",
     ),
@@ -73,8 +76,8 @@ TABLE: Final[tuple[Key, ...]] = (
         "mac:waiting",
         _LANE,
         "ZSet",
-        "exactly the schedule's members by the later of oldest arrival and last turn",
-        "as the schedule",
+        "exactly the members of the lane's schedules by the later of oldest arrival and last turn",
+        "as the schedules",
         "enqueue, claim, sweep",
     ),
     _key(
@@ -107,20 +110,84 @@ TABLE: Final[tuple[Key, ...]] = (
     _key(
         "VIRTUAL",
         "mac:virtual",
-        _LANE,
+        _SITE,
         "Hash",
-        "v, the last newcomer's tag, the turns taken, the lane's pending tasks",
-        "one per lane",
+        "a site's v, last newcomer's tag, leases and tag beside them; the lane's turns taken, "
+        "pending tasks and v over its sites",
+        "one per lane, and per site that has tasks",
         "enqueue, claim",
     ),
     _key(
         "FINISH",
         "mac:finish",
-        _LANE,
+        _SITE,
         "ZSet",
-        "remembered finish tags of devices outside the schedule",
+        "remembered tags of devices that are in no schedule and have no lease",
         "100,000; tags ≤ v are reaped",
         "claim, defer",
+    ),
+    _key(
+        "FLOOR",
+        "mac:floor",
+        _LANE,
+        "ZSet",
+        "devices that can go and have less running than min_running, by their last turn",
+        "devices with a min_running",
+        "claim, finish, configure",
+    ),
+    _key(
+        "THROTTLED",
+        "mac:throttled",
+        _LANE,
+        "ZSet",
+        "device by when it has a token again",
+        "devices with a rate",
+        "claim, sweep",
+    ),
+    _key(
+        "SITES",
+        "mac:sites",
+        _LANE,
+        "ZSet",
+        "the sites that have devices in their schedule, by tag",
+        "sites with tasks",
+        "enqueue, claim, sweep",
+    ),
+    _key(
+        "SITES_FINISH",
+        "mac:sites_finish",
+        _LANE,
+        "ZSet",
+        "remembered tags of sites that have no device in a schedule and no lease",
+        "100,000; tags ≤ v are reaped",
+        "claim, finish",
+    ),
+    _key(
+        "SITES_PENDING",
+        "sites_pending",
+        "",
+        "Hash",
+        "pending tasks of every site but `default`, and which are marked as full",
+        "sites with tasks",
+        "every verb that moves a task",
+    ),
+    _key(
+        "SITED_PENDING",
+        "sited_pending",
+        "",
+        "String",
+        "pending tasks of all sites but `default`",
+        "one number",
+        "every verb that moves a task",
+    ),
+    _key(
+        "FULL",
+        "full",
+        "",
+        "String",
+        "the mark that the store was full and has not fallen to the low mark",
+        "one value",
+        "enqueue",
     ),
     _key(
         "MACS",
@@ -217,8 +284,9 @@ TABLE: Final[tuple[Key, ...]] = (
         "capacity",
         "",
         "Hash",
-        "slots, pool and mean run time per lane, workers with a GPU, the measured drain rate",
-        "a few fields per lane",
+        "slots, pool and mean run time per lane; mean run time per task type and size class; "
+        "workers with a GPU; the measured drain rate",
+        "a few fields per lane and task type",
         "heartbeat, sweep, watermark",
     ),
     _key(

@@ -22,7 +22,7 @@ from fairlane.errors import (
 )
 from fairlane.keys import Keys
 from fairlane.model import Event
-from fairlane.scripts import Script, load
+from fairlane.scripts import load
 from fairlane.settings import Settings
 from fairlane.verbs import Join, Migrate, Verb
 from fairlane.verbs.verb import Arg, pairs, text
@@ -52,7 +52,8 @@ class Session:
         self._clock = clock or (lambda: 0)
         self._declared = self.keys.config
         self._digest = ""
-        self._scripts: dict[str, Script] = {}
+        #: What every call of a script begins with, by its name.
+        self._heads: dict[str, Command] = {}
         #: The scripts that a pipeline has sent whole; a server that forgot one answers NOSCRIPT.
         self.sent: set[str] = set()
 
@@ -83,7 +84,7 @@ class Session:
         # The store's own word, not a digest made here: during a rolling deploy two releases know
         # different sets of settings, and both must be able to go on.
         self._digest = stored["digest"]
-        self._scripts.clear()
+        self._heads.clear()
         self.sent.clear()
         self.is_open = True
 
@@ -97,12 +98,10 @@ class Session:
 
     def command(self, verb: Verb[Any], *, whole: bool = False) -> Command:
         """Return the command of a verb: by digest, or with the whole script."""
-        script = self._scripts.get(verb.SCRIPT)
-        if script is None:
-            agreed = None if isinstance(verb, Join | Migrate) else (self.settings, self._digest)
-            script = self._scripts[verb.SCRIPT] = load(verb.SCRIPT, self.keys, agreed)
-        head = ("EVAL", script.source) if whole else ("EVALSHA", script.sha)
-        return (*head, 1, self._declared, self._clock(), *verb.args(self.settings))
+        head = None if whole else self._heads.get(verb.SCRIPT)
+        if head is None:
+            head = self._head(verb, whole=whole)
+        return (*head, self._clock(), *verb.args(self.settings))
 
     def decode(self, verb: Verb[R], reply: Any) -> R:
         """Return a reply's value. Raises CorruptReply for what the verb cannot read."""
@@ -110,6 +109,14 @@ class Session:
             return verb.decode(reply)
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise CorruptReply(f"{verb.SCRIPT}: {error} in the reply {reply!r:.200}") from error
+
+    def _head(self, verb: Verb[Any], *, whole: bool) -> Command:
+        agreed = None if isinstance(verb, Join | Migrate) else (self.settings, self._digest)
+        script = load(verb.SCRIPT, self.keys, agreed)
+        if whole:
+            return ("EVAL", script.source, 1, self._declared)
+        head = self._heads[verb.SCRIPT] = ("EVALSHA", script.sha, 1, self._declared)
+        return head
 
     def _evaluate(self, verb: Verb[Any], failed: Exception | None = None) -> Talk[Any]:
         command = self.command(verb)

@@ -8,25 +8,40 @@ random bits. The time in an id is for people; no decision reads it.
 from __future__ import annotations
 
 import os
-import random
 import re
 import time
+from functools import cache
 from typing import Final
 
 from fairlane.errors import InvalidTaskId
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _SHOWN: Final = 64
-_RAND_B: Final = (1 << 62) - 1
-_VARIANT: Final = 0b10 << 62
+
+# What follows the time is made for many ids at once: to ask the system for chance, and to write it
+# down, costs for one about what it costs for all.
+_AT_ONCE: Final = 256
+_tails: Final[list[str]] = []
+_stamp = (0, "")
+
+if hasattr(os, "register_at_fork"):
+    # Two processes must not hand out the same.
+    os.register_at_fork(after_in_child=_tails.clear)
 
 
 def new_task_id() -> str:
     """Return a new UUIDv7 in its usual text form."""
+    global _stamp
     milliseconds = time.time_ns() // 1_000_000
-    chance = random.getrandbits(74)
-    text = f"{milliseconds << 16 | 0x7000 | chance >> 62:016x}{chance & _RAND_B | _VARIANT:016x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    at, stamp = _stamp
+    if at != milliseconds:
+        stamp = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-"
+        _stamp = (milliseconds, stamp)
+    while True:
+        try:
+            return stamp + _tails.pop()
+        except IndexError:
+            _tails.extend(_new_tails())
 
 
 def new_nonce() -> str:
@@ -45,3 +60,23 @@ def checked_task_id(text: str) -> str:
             f"task_id: {shown}; use 1 to 128 letters, digits and `._:-`, a letter or digit first"
         )
     return text
+
+
+def _new_tails() -> list[str]:
+    """Return the last three groups of many ids: version and variant, and 74 random bits."""
+    versions = _words(2, free=0x0FFF, fixed=0x7000)
+    variants = _words(2, free=0x3FFF, fixed=0x8000)
+    nodes = _words(6, free=(1 << 48) - 1, fixed=0)
+    return list(map("-".join, zip(versions, variants, nodes, strict=True)))
+
+
+def _words(size: int, *, free: int, fixed: int) -> list[str]:
+    """Return many words of `size` bytes as digits: `free` bits are random, the others `fixed`."""
+    chance = int.from_bytes(os.urandom(size * _AT_ONCE))
+    chance = chance & _repeated(free, size) | _repeated(fixed, size)
+    return chance.to_bytes(size * _AT_ONCE).hex("-", size).split("-")
+
+
+@cache
+def _repeated(word: int, size: int) -> int:
+    return int.from_bytes(word.to_bytes(size) * _AT_ONCE)

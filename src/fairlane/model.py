@@ -13,6 +13,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 
 class TaskState(StrEnum):
     """Where a task is; a task is in exactly one state at any time."""
@@ -64,8 +66,8 @@ class Task:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+# The two verdicts are made once a task: a Struct takes a quarter of a dataclass's time.
+class Receipt(msgspec.Struct, frozen=True, gc=False):
     """A task is stored; `known` when an earlier call had stored it, and then `state` is current.
 
     `pending` is what the device had waiting, this task included (0 for a known task).
@@ -79,8 +81,7 @@ class Receipt:
     known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Admission said no and nothing was stored; an expected outcome, not an error.
 
     `reason` is device_full, global_full or store_full; `pending` and `limit` are what was compared.

@@ -29,7 +29,11 @@ def encode(what: str, value: Mapping[str, Any], max_bytes: int) -> bytes:
         if not isinstance(value, Mapping):
             raise InvalidData(f"{what}: expected a JSON object, got {type(value).__name__}")
         value = dict(value)
-    _check(what, value, 1)
+    # A flat object of plain values, the usual one, is checked without a call.
+    for key, item in value.items():
+        if type(key) is not str or type(item) not in _PLAIN:
+            _check(what, value, 1)
+            break
     try:
         encoded = _encode(value)
     except UnicodeEncodeError:

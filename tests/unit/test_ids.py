@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import subprocess
+import sys
 import time
 import uuid
 from typing import Any
@@ -34,6 +37,29 @@ def test_ids_sort_by_the_time_they_were_made() -> None:
 def test_no_two_are_alike() -> None:
     assert len({new_task_id() for _ in range(10_000)}) == 10_000
     assert len({new_nonce() for _ in range(10_000)}) == 10_000
+
+
+def test_74_of_their_bits_are_random() -> None:
+    free = (1 << 76) - 1 & ~(0b11 << 62)  # all but time, version and variant
+    values = [uuid.UUID(new_task_id()).int for _ in range(1_000)]
+    assert functools.reduce(int.__or__, values) & free == free
+    assert functools.reduce(int.__and__, values) & free == 0
+
+
+FORK = """
+import os
+from fairlane.ids import new_task_id
+new_task_id()
+if child := os.fork():
+    os.waitpid(child, 0)
+print("\\n".join(new_task_id()[14:] for _ in range(300)), flush=True)
+"""
+
+
+def test_two_processes_of_one_fork_hand_out_different_ones() -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    tails = done.stdout.split()
+    assert len(tails) == len(set(tails)) == 600
 
 
 def test_an_id_of_ours_may_be_sent() -> None:

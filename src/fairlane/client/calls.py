@@ -61,8 +61,8 @@ def result(session: Session, verb: Verb[Any], reply: Any) -> Any:
 
 def accepted(verdict: Receipt | Refusal) -> Receipt:
     """Return the receipt. Raises Refused for a refusal, which a caller might overlook."""
-    (verdict,) = told([verdict])
     if isinstance(verdict, Refusal):
+        told([verdict])
         raise Refused(verdict)
     return verdict
 

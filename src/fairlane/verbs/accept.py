@@ -23,6 +23,7 @@ MAX_ITEMS: Final = 1_000
 #: No task outlives a week: deadlines stay in the range that every store keeps exactly.
 MAX_TTL_MS: Final = 7 * 24 * 3_600_000
 _MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
+_STATES: Final = {str(state).encode(): state for state in TaskState}
 
 
 class Enqueue(Verb[Receipt | Refusal]):
@@ -76,7 +77,7 @@ class Enqueue(Verb[Receipt | Refusal]):
             self.mac,
             created_at_ms=int(reply[1]),
             pending=int(reply[2]),
-            state=TaskState(text(reply[3])),
+            state=_STATES[reply[3]],
             known=reply[0] == b"known",
         )
 
@@ -116,7 +117,7 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
 
 def _verdict(item: Enqueue, verdict: Sequence[Any]) -> Receipt | Refusal | TaskConflict:
     if verdict[0] == b"known":
-        state = TaskState(text(verdict[2]))
+        state = _STATES[verdict[2]]
         return Receipt(item.task_id, item.mac, int(verdict[1]), 0, state, known=True)
     if verdict[0] == b"conflict":
         return TaskConflict(f"task_id: {item.task_id} is taken by another task; choose a new one")

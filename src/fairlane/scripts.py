@@ -6,7 +6,7 @@ Two versions of fairlane side by side therefore call two scripts; no deploy swap
 running process.
 
 Only what a verb calls goes with it, and a setting stands as a literal where the files say `C.name`:
-Lua makes every function and table of a script anew in each run, and all of them together cost 19 µs,
+Lua makes every function and table of a script anew in each run; all of them together cost 19 µs,
 more than the commands of most verbs.
 """
 

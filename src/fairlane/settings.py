@@ -326,8 +326,9 @@ def _wrong_values(settings: Settings) -> list[str]:
         value = getattr(settings, item.name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if not (0 if item.name in _MAY_BE_ZERO else 1e-9) <= value <= 10**12:
-            problems.append(f"{item.name}: {value} is not between 1 and 10^12")
+        least = 0 if item.name in _MAY_BE_ZERO else 1
+        if not (0 < value <= 10**12 or value == least):
+            problems.append(f"{item.name}: {value} is not between {least} and 10^12")
     return problems
 
 

@@ -1,16 +1,16 @@
--- What admits a task. A limit holds exactly, and once it was met it holds until the count has fallen
--- a tenth below it: a refused caller who comes back finds room, not the next refusal.
+-- What admits a task. A limit holds exactly, and once it was met it holds until the count has
+-- fallen to its low mark: a refused caller who comes back finds room, not the next refusal.
 
 -- The levels that admission compares, read once a script; the caller counts what it accepts.
 local function read_levels()
-  local f = call('MGET', GLOBAL_PENDING, SITED_PENDING, FULL)
-  return { pending = tonumber(f[1]) or 0, sited = tonumber(f[2]) or 0, full = f[3], crossed = 0,
-    sites = {} }
+  local f = call('HMGET', SITES_PENDING, ':all', ':full')
+  return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = tonumber(f[1]) or 0,
+    full = f[2], crossed = 0, sites = {} }
 end
 
 -- Is a count at its limit, or was it and has not fallen enough since? Returns the limit in force or
 -- nil, and what has become of the mark.
-local function over(count, limit, was_full)
+local function limit_in_force(count, limit, was_full)
   local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
   if count >= limit then
     return limit, true
@@ -44,37 +44,43 @@ local function site_refusal(levels, name)
   if levels.pending > site.pending then
     limit = math.min(limit, math.max(1, 4 * (C.max_total_pending - levels.pending)))
   end
-  local in_force, full = over(site.pending, limit, site.full)
+  local in_force, full = limit_in_force(site.pending, limit, site.full)
   if full and not site.full then
     call('HSET', SITES_PENDING, 'full:' .. name, 1)
   elseif site.full and not full then
     call('HDEL', SITES_PENDING, 'full:' .. name)
   end
   site.full = full
-  return in_force and 'site_full', site.pending, in_force
+  if in_force then
+    return 'site_full', site.pending, in_force
+  end
 end
 
 local function device_refusal(levels, d, count)
   local left = math.max(1, math.floor((C.max_total_pending - levels.pending) / 2))
-  local in_force, full = over(count, math.min(C.max_per_mac_pending, left), d.whole.full)
+  local in_force, full = limit_in_force(count, math.min(C.max_per_mac_pending, left), d.whole.full)
   if full and not d.whole.full then
     call('HSET', d.meta, 'full', 1)
   elseif d.whole.full and not full then
     call('HDEL', d.meta, 'full')
   end
   d.whole.full = full
-  return in_force and 'device_full', count, in_force
+  if in_force then
+    return 'device_full', count, in_force
+  end
 end
 
 local function global_refusal(levels)
-  local in_force, full = over(levels.pending, C.max_total_pending, levels.full)
+  local in_force, full = limit_in_force(levels.pending, C.max_total_pending, levels.full)
   if full and not levels.full then
-    call('SET', FULL, 1)
+    call('HSET', SITES_PENDING, ':full', 1)
   elseif levels.full and not full then
-    call('DEL', FULL)
+    call('HDEL', SITES_PENDING, ':full')
   end
   levels.full = full
-  return in_force and 'global_full', levels.pending, in_force
+  if in_force then
+    return 'global_full', levels.pending, in_force
+  end
 end
 
 -- The document's formula: everybody is refused while G > G_max or any device is over its limit.

@@ -10,8 +10,8 @@ end
 -- the device's own of that type if that is longer. A caller's `cost_ms` counts within ¼ to 4 times
 -- that. What is learnt is read once a script.
 local means = {}
-local function estimate(d, id, task_type, cost_ms)
-  local field = 'run_ms:' .. task_type .. ':' .. size_class(id)
+local function estimate(d, task_type, size, cost_ms)
+  local field = 'run_ms:' .. task_type .. ':' .. size
   local own = task_type .. '.run_ms'
   if means[field] == nil then
     local f = call('HMGET', CAPACITY, field, 'run_ms:' .. task_type)
@@ -33,20 +33,33 @@ local function estimate(d, id, task_type, cost_ms)
   return math.max(1, math.floor(ms * UNITS_PER_MS))
 end
 
--- Charge a device and its site `cost` units, or give them back (below 0). A device pays by its
--- weight.
+-- What `cost` units move a device's tag by: it pays by its weight, and never nothing.
+local function price(d, cost)
+  return cost > 0 and math.max(1, math.floor(cost / d.weight)) or math.ceil(cost / d.weight)
+end
+
+-- Is a site the only one that has devices in its schedule? Then there is nobody to be fair to, and
+-- its tag need not move: another one will start from there.
+local function is_alone(L, name)
+  local two = call('ZRANGE', SITES .. L.suffix, 0, 1)
+  return two[1] == name and not two[2]
+end
+
+-- Charge a device and its site `cost` units, or give them back (below 0).
 local function pay(d, cost)
-  if C.policy == 'fair' and cost ~= 0 then
-    d.order = d.order or order_of_devices(d.lane, d.site)
-    move_tag(d, cost > 0 and math.max(1, math.floor(cost / d.weight)) or math.ceil(cost / d.weight))
-    move_tag(site_of(d.lane, d.site), cost)
+  if C.policy == 'fair' and (cost ~= 0 or d.held) then
+    place_of(d)
+    move_tag(d, price(d, cost))
+    if cost ~= 0 and not is_alone(d.lane, d.site) then
+      move_tag(site_of(d.lane, d.site), cost)
+    end
   end
 end
 
 -- Keep moving averages of how long tasks run: of the type and size, of the type, of the lane, and
 -- of the device while it has tasks.
-local function learn(d, id, task_type, ran_ms)
-  local fields = { 'run_ms:' .. task_type .. ':' .. size_class(id), 'run_ms:' .. task_type,
+local function learn(d, task_type, size, ran_ms)
+  local fields = { 'run_ms:' .. task_type .. ':' .. size, 'run_ms:' .. task_type,
     'service_ms:' .. d.lane.name }
   local before, set = call('HMGET', CAPACITY, unpack(fields)), {}
   for at, field in ipairs(fields) do

@@ -10,8 +10,8 @@ end
 
 -- The limits of a device that has any; few devices do, so most cost no read.
 local function read_limits(d)
-  local f = call('HMGET', d.meta, 'weight', 'paused', 'min_running', 'max_running', 'rate', 'tokens',
-    'tokens_at', 'site')
+  local f = call('HMGET', d.meta, 'weight', 'paused', 'min_running', 'max_running', 'rate',
+    'tokens', 'tokens_at', 'site')
   d.weight, d.paused = tonumber(f[1]) or 1, f[2] == '1'
   d.min_running, d.max_running = tonumber(f[3]), tonumber(f[4])
   d.rate, d.tokens, d.tokens_at = tonumber(f[5]), tonumber(f[6]), tonumber(f[7])
@@ -35,8 +35,6 @@ local function device(mac, L, whole)
     weight = 1, site = f[5] or 'default',
     pending = tonumber(f[7]) or 0, oldest = oldest, oldest_before = oldest,
     turn = tonumber(f[9]) or 0, served = tonumber(f[10]) or 0,
-    -- As an entrant of its site's order (see _tags).
-    name = mac, hold = meta, hold_field = own .. 'tag',
     leased = tonumber(f[11]) or 0, held = tonumber(f[12]),
   }
   if f[4] then
@@ -111,18 +109,23 @@ local function count_leases(d, n)
   call('HINCRBY', VIRTUAL .. d.lane.suffix .. site, 'leased', n)
 end
 
+-- Pending tasks of a site came or went; `default` is what the others leave of all.
+local function count_site(site, delta)
+  if site ~= 'default' and delta ~= 0 then
+    call('HINCRBY', SITES_PENDING, ':all', delta)
+    if call('HINCRBY', SITES_PENDING, site, delta) == 0 then
+      call('HDEL', SITES_PENDING, site, 'full:' .. site)
+    end
+  end
+end
+
 -- The pending tasks that came or went, where others look for them: in all, per lane, site and
 -- device.
 local function count_pending(d, delta)
   local total, limit = d.whole.total, C.max_per_mac_pending
   call('INCRBY', GLOBAL_PENDING, delta)
   call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
-  if d.site ~= 'default' then
-    call('INCRBY', SITED_PENDING, delta)
-    if call('HINCRBY', SITES_PENDING, d.site, delta) == 0 then
-      call('HDEL', SITES_PENDING, d.site, 'full:' .. d.site)
-    end
-  end
+  count_site(d.site, delta)
   if total > limit then
     call('SADD', OVERLOADED, d.mac)
   elseif total - delta > limit then

@@ -16,10 +16,6 @@ local function aging_score(oldest, turn, arrival)
   return SATURATED - turn
 end
 
-local function place_of(d)
-  d.order = d.order or order_of_devices(d.lane, d.site)
-  return d.order
-end
 
 -- Write a device's place: under `fair` its tag, under `aging` the score of its oldest task.
 local function rank(d, tag)
@@ -36,14 +32,11 @@ end
 
 -- When nobody of a site can go any more, or nothing is leased either, the site steps back, or it
 -- and the lane forget.
-local function step_back(L, name, site)
-  if C.policy ~= 'fair' then
+local function step_back(L, name)
+  if C.policy ~= 'fair' or call('ZCARD', order_of_devices(L, name).schedule) > 0 then
     return
   end
-  site = site or site_of(L, name)
-  if call('ZCARD', site.inner.schedule) > 0 then
-    return
-  end
+  local site = site_of(L, name)
   local tag, place = tag_of(site)
   if place == 'scheduled' then
     call('ZREM', site.order.schedule, site.name)
@@ -89,9 +82,14 @@ local function can_go(d)
     or d.max_running and d.whole.leased >= d.max_running then
     return false
   end
+  if not d.rate then
+    return true
+  end
   local due = token_due(d)
   if due then
     call('ZADD', THROTTLED .. L.suffix, due, d.mac)
+  else
+    call('ZREM', THROTTLED .. L.suffix, d.mac)
   end
   return not due
 end
@@ -200,7 +198,7 @@ local function next_by_guard(L, exclude_mac)
   local d = device(first[1], L)
   local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
   local f = call('HMGET', TASK .. id, 'task_type', 'cost_ms')
-  local cost = f[1] and estimate(d, id, f[1], tonumber(f[2])) or 1
+  local cost = f[1] and estimate(d, f[1], size_class(id), tonumber(f[2])) or 1
   place_of(d)
   local tag, site_tag = tag_of(d), tag_of(site)
   local v, site_v = virtual_time(d.order), virtual_time(site.order)
@@ -210,39 +208,46 @@ local function next_by_guard(L, exclude_mac)
   end
 end
 
--- The device whose turn it is, or nil: `d.tag` and `d.home.tag` are its and its site's tags, and
--- `d.most` how many tasks a turn out of order may take. Only turns in order move v.
+-- The device whose turn it is, or nil: `d.tag` is its tag, `d.site_tag` its site's unless that is
+-- alone, and `d.most` how many tasks a turn out of order may take. Only turns in order move v.
 local function next_device(L, exclude_mac)
   local d = next_below_floor(L)
   if C.policy == 'aging' then
     return d or next_under_aging(L, exclude_mac)
   end
   local sites = order_of_sites(L)
-  local name, score = first_of(sites.schedule, nil)
-  if not name then
-    return nil
-  end
-  d = d or next_by_guard(L, exclude_mac)
+  local top = call('ZREVRANGE', sites.schedule, 0, 1, 'WITHSCORES')
+  d = top[1] and (d or next_by_guard(L, exclude_mac))
   if d then
-    d.home = site_of(L, d.site)
-    d.tag, d.home.tag = -tonumber(call('ZSCORE', place_of(d).schedule, d.mac)), (tag_of(d.home))
+    d.tag = -tonumber(call('ZSCORE', place_of(d).schedule, d.mac))
+    d.site_tag = top[3] and -tonumber(call('ZSCORE', sites.schedule, d.site))
     return d
   end
-  local home = site_of(L, name)
-  if exclude_mac ~= '' and call('ZCARD', home.inner.schedule) == 1
-    and first_of(home.inner.schedule) == exclude_mac then
-    name, score = first_of(sites.schedule, name)
-    home = site_of(L, name)
+  local at = 1
+  if top[3] and exclude_mac ~= '' then
+    local first = order_of_devices(L, top[1]).schedule
+    at = call('ZCARD', first) == 1 and call('ZSCORE', first, exclude_mac) and 3 or 1
   end
-  home.tag = -score
-  if home.tag > virtual_time(sites) then
-    call('HSET', sites.virtual, sites.v, home.tag)
+  local order = top[1] and order_of_devices(L, top[at])
+  local mac, score
+  if order then
+    mac, score = first_of(order.schedule, exclude_mac)
   end
-  local mac, place = first_of(home.inner.schedule, exclude_mac)
+  if not mac then
+    -- Only a store that somebody else wrote to has a site without devices.
+    return nil
+  end
   d = device(mac, L)
-  d.order, d.home, d.tag = home.inner, home, -place
-  if d.tag > virtual_time(d.order) then
-    call('HSET', d.order.virtual, d.order.v, d.tag)
+  place_of(d)
+  d.tag = -score
+  if d.tag > virtual_time(order) then
+    call('HSET', order.virtual, order.v, d.tag)
+  end
+  if top[3] then
+    d.site_tag = -tonumber(top[at + 1])
+    if d.site_tag > virtual_time(sites) then
+      call('HSET', sites.virtual, sites.v, d.site_tag)
+    end
   end
   return d
 end
@@ -261,16 +266,12 @@ end
 -- its tag. Nothing but the queue and the limits can have changed within the script.
 local function settle_turn(d, charged)
   local L, order, fair = d.lane, place_of(d), C.policy == 'fair'
-  local tag = fair and charged > 0 and d.tag + math.max(1, math.floor(charged / d.weight)) or d.tag
-  local home = d.home
-  if fair then
-    home.leased = home.leased + d.took
+  local tag = fair and charged > 0 and d.tag + price(d, charged) or d.tag
+  if d.site_tag and charged > 0 then
+    put_tag(site_of(L, d.site), d.site_tag + charged, 'scheduled')
   end
   if call('LLEN', d.queue) > 0 and (not d.limited or can_go(d)) then
     rank(d, fair and charged > 0 and free_tag(order, tag) or tag)
-    if fair and charged > 0 then
-      put_tag(home, home.tag + charged, 'scheduled')
-    end
   else
     call('ZREM', order.schedule, d.mac)
     call('ZREM', WAITING .. L.suffix, d.mac)
@@ -279,10 +280,7 @@ local function settle_turn(d, charged)
     end
     if fair then
       put_tag(d, tag)
-      if charged > 0 then
-        put_tag(home, home.tag + charged, 'scheduled')
-      end
-      step_back(L, d.site, home)
+      step_back(L, d.site)
     end
   end
   if d.limited then

@@ -33,6 +33,15 @@ local function site_of(L, name)
     hold_field = 'tag', leased = tonumber(f[1]) or 0, held = tonumber(f[2]) }
 end
 
+-- The order of a device's site in its lane, with the device as its entrant.
+local function place_of(d)
+  if not d.order then
+    d.order = order_of_devices(d.lane, d.site)
+    d.name, d.hold, d.hold_field = d.mac, d.meta, d.lane.field .. 'tag'
+  end
+  return d.order
+end
+
 local function virtual_time(order)
   local f = call('HMGET', order.virtual, order.v, order.joined)
   return tonumber(f[1]) or 0, tonumber(f[2]) or 0
@@ -123,17 +132,17 @@ local function move_tag(e, cost)
   if not tag and cost <= 0 then
     return
   end
-  local v = virtual_time(e.order)
-  local from = tag or v
-  local to = cost < 0 and math.max(math.min(from, v), from + cost) or from + cost
-  if to ~= from or place == 'held' or not place then
-    put_tag(e, to, place)
+  local to = (tag or virtual_time(e.order)) + cost
+  if cost < 0 then
+    to = math.max(to, math.min(tag, (virtual_time(e.order))))
   end
+  put_tag(e, to, place)
 end
 
 -- Forget up to 64 remembered tags that v has passed. Past 100,000 of them v rises to the lowest.
 local function reap(order)
-  local past = call('ZRANGE', order.finish, '-inf', (virtual_time(order)), 'BYSCORE', 'LIMIT', 0, 64)
+  local v = virtual_time(order)
+  local past = call('ZRANGE', order.finish, '-inf', v, 'BYSCORE', 'LIMIT', 0, 64)
   if #past > 0 then
     call('ZREM', order.finish, unpack(past))
   elseif call('ZCARD', order.finish) > 100000 then

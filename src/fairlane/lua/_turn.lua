@@ -18,7 +18,9 @@ end
 local function end_lease(d, id, paid, used)
   call('ZREM', INFLIGHT .. d.lane.suffix, id)
   count_leases(d, -1)
-  pay(d, paid and used - paid or 0)
+  if paid then
+    pay(d, used - paid)
+  end
 end
 
 -- What an attempt has used since it started, at least a millisecond.
@@ -31,7 +33,7 @@ local function make_room(d)
   if d.limited then
     seat_everywhere(d)
   end
-  if d.leased == 0 then
+  if d.leased == 0 and d.pending == 0 then
     step_back(d.lane, d.site)
   end
   wake(d.lane)
@@ -87,7 +89,8 @@ local function spread_ms(id, ms)
   return ms + math.floor(ms * C.defer_jitter_percent / 100 * part)
 end
 
--- End up to `limit` backoffs of a lane, let in devices with a new token, and bring back up to `limit` delayed tasks, that are due.
+-- End up to `limit` backoffs of a lane, let in devices with a new token, and bring back delayed
+-- tasks, that are due.
 local function resume(L, limit)
   local throttled = THROTTLED .. L.suffix
   for _, mac in ipairs(call('ZRANGE', throttled, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
@@ -154,9 +157,10 @@ local function take(d, n, holder, lease_ms, with_payload)
       -- The interval doubles each time that nobody started the task, up to an hour.
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
       if fair and not f[5] then
-        local cost = estimate(d, id, f[6], tonumber(f[7]))
+        local size = size_class(id)
+        local cost = estimate(d, f[6], size, tonumber(f[7]))
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,
-          'paid', cost)
+          'paid', cost, 'size', size)
         charged = charged + cost
       else
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder)
@@ -178,7 +182,6 @@ local function take(d, n, holder, lease_ms, with_payload)
     count_leases(d, #leased)
     spend_tokens(d, #leased)
   end
-  d.took = #leased
   d.turn, d.served = call('HINCRBY', VIRTUAL .. L.suffix, 'turns', 1), now
   return leased, expired, charged, #gone
 end

@@ -6,13 +6,14 @@
 -- Twice    changes nothing
 -- Flags    allow-oom
 local mac, meta = ARGV[2], META .. ARGV[2]
+local given = { ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] }
 local names = { 'weight', 'paused', 'min_running', 'max_running', 'rate', 'site' }
 local none = { weight = '1', paused = '0', min_running = '0', max_running = '0', rate = '0',
   site = '-' }
 
 local before = device(mac, lane_of(string.match(C.lanes, '[^,]+')))
 for at, name in ipairs(names) do
-  local value = ARGV[at + 2]
+  local value = given[at]
   if name == 'site' and value ~= '' then
     local site = value == '-' and (call('HGET', meta, 'at_site') or 'default') or value
     if site ~= before.site and before.whole.total + before.whole.leased > 0 then

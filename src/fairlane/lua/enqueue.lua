@@ -17,7 +17,7 @@ if call('EXISTS', record) == 1 then
 end
 
 local d = device(mac, lane_of(lane))
-local site = site_wanted(d, given_site)
+local site = site_for(d, given_site)
 local reason, pending, limit = refusal(read_levels(), d, site, d.whole.total)
 if reason then
   call('HINCRBY', TOTALS, 'refused_' .. reason, 1)
@@ -25,7 +25,8 @@ if reason then
 end
 
 if site ~= d.site then
-  adopt_site(d, site)
+  d.site = site
+  call('HSET', d.meta, 'at_site', site)
 end
 local expires = now + (ttl_ms == '0' and C.task_ttl_ms or tonumber(ttl_ms))
 call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'lane', lane,
@@ -37,7 +38,7 @@ call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)
 local queued = push(d, id, now, false)
 save(d, 1)
-if (d.whole.has_moved and seat_everywhere(d)) or (queued == 1 and seat(d)) then
+if queued == 1 and seat(d) then
   ring()
 end
 emit('accepted', mac, lane, id)

@@ -1,6 +1,6 @@
 -- Store many tasks in one step, with a verdict for each.
 --
--- They come in groups, each {type, lane, ttl_ms, cost_ms, site, n, then n times (id, mac, payload)}.
+-- They come in groups: type, lane, ttl_ms, cost_ms, site, n, then n times id, mac, payload.
 -- Returns  the clock, then per task: the device's pending tasks after it (accepted), or
 --          {'known', created_at, state}, {'refused', reason, pending, limit, retry_after_ms},
 --          {'conflict', task_id}
@@ -20,7 +20,10 @@ end
 local reply, deadlines, refused = { now }, {}, {}
 local stamp, usual = string.format('%.0f', now), string.format('%.0f', now + C.task_ttl_ms)
 local at = 2
-while at <= #ARGV do
+for _ = 1, #ARGV do
+  if at > #ARGV then
+    break
+  end
   local task_type, lane, ttl_ms, cost_ms = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local given_site, first = ARGV[at + 4], at + 6
   local expires = ttl_ms == '0' and usual or string.format('%.0f', now + ttl_ms)
@@ -34,7 +37,7 @@ while at <= #ARGV do
       reply[#reply + 1] = same and { 'known', tonumber(f[4]), f[5] } or { 'conflict', id }
     else
       local d = lanes[lane] and lanes[lane].devices[mac] or meet(mac, lane)
-      local whole, site = d.whole, d.whole.wanted or site_wanted(d, given_site)
+      local whole, site = d.whole, d.whole.site or site_for(d, given_site)
       local count = whole.total + whole.coming
       local reason, pending, limit = refusal(levels, d, site, count)
       if reason then
@@ -49,8 +52,7 @@ while at <= #ARGV do
         end
         deadlines[#deadlines + 1], deadlines[#deadlines + 2] = expires, id
         d.ids[#d.ids + 1] = id
-        -- A device's first accepted task decides its site for the whole call.
-        whole.wanted, whole.coming = site, whole.coming + 1
+        whole.site, whole.coming = site, whole.coming + 1
         count_accepted(levels, site, count)
         reply[#reply + 1] = count + 1
       end
@@ -67,13 +69,14 @@ if #deadlines > 0 then
 end
 for _, d in ipairs(order) do
   if #d.ids > 0 then
-    if d.whole.wanted ~= d.site then
-      adopt_site(d, d.whole.wanted)
+    if d.whole.site ~= d.site then
+      d.site = d.whole.site
+      call('HSET', d.meta, 'at_site', d.site)
     end
     local queued = call('RPUSH', d.queue, unpack(d.ids))
     d.oldest = older(d.oldest, now)
     save(d, #d.ids)
-    if (d.whole.has_moved and seat_everywhere(d)) or (queued == #d.ids and seat(d)) then
+    if queued == #d.ids and seat(d) then
       ring()
     end
     emit('accepted', d.mac, d.lane.name, table.concat(d.ids, ' '))

@@ -16,12 +16,12 @@ from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
 from fairlane.settings import Settings
-from fairlane.verbs.bounds import shown
+from fairlane.verbs.bounds import checked_site, shown
 from fairlane.verbs.verb import Arg, Verb, text
 
 MAX_ITEMS: Final = 1_000
 #: No task outlives a week: deadlines stay in the range that every store keeps exactly.
-MAX_TTL_MS: Final = 7 * 24 * 3_600_000
+MAX_MS: Final = 7 * 24 * 3_600_000
 _MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
 _STATES: Final = {str(state).encode(): state for state in TaskState}
 
@@ -30,11 +30,13 @@ class Enqueue(Verb[Receipt | Refusal]):
     """Store a task and put it into its device's queue, or refuse it.
 
     `mac` in any usual notation; `data` a JSON object of at most `max_payload_bytes`; `ttl_ms` how
-    long it may wait, the store's `task_ttl_ms` when None. Raises InvalidMac, InvalidData,
+    long it may wait, the store's `task_ttl_ms` when None; `cost_ms` how long it will run, by the
+    caller's estimate, counted within ¼ to 4 times the store's own; `site` the group of devices that
+    this one belongs to, by the settings' `sites` when None. Raises InvalidMac, InvalidData,
     InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
     """
 
-    __slots__ = ("mac", "payload", "task_id", "task_type", "ttl_ms")
+    __slots__ = ("cost_ms", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
     REPEATABLE: ClassVar[bool] = True
 
     def __init__(
@@ -45,15 +47,31 @@ class Enqueue(Verb[Receipt | Refusal]):
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> None:
         self.mac: Final = canonical(mac)
         self.task_type: Final = task_type
         self.task_id: Final = new_task_id() if task_id is None else checked_task_id(task_id)
         self.payload: Final = encode("data", data, _MAX_INPUT_BYTES)
-        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ttl_ms(ttl_ms)
+        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms)
+        self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms)
+        self.site: Final = "" if site is None else checked_site(site)
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, mac, type, lane, payload, TTL."""
+        """Return id, mac, type, lane, payload, TTL, cost, site."""
+        lane = self._lane(settings)
+        site = self.site or settings.site_of(self.mac)
+        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms,
+                self.cost_ms, site)  # fmt: skip
+
+    def group(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return what a batch says once for all tasks that have it: type, lane, TTL, cost, site."""
+        lane = self._lane(settings)
+        site = self.site or settings.site_of(self.mac)
+        return (self.task_type, lane, self.ttl_ms, self.cost_ms, site)
+
+    def _lane(self, settings: Settings) -> str:
         is_text = isinstance(self.task_type, str)
         lane = settings.lane_by_type.get(self.task_type) if is_text else None
         if lane is None:
@@ -66,7 +84,7 @@ class Enqueue(Verb[Receipt | Refusal]):
                 f"data: {len(self.payload)} bytes, the limit is {settings.max_payload_bytes}; "
                 "send large things by reference"
             )
-        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms)
+        return lane
 
     def decode(self, reply: Any) -> Receipt | Refusal:
         """Return the receipt or the refusal."""
@@ -94,14 +112,23 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> list[Arg]:
-        """Return the arguments of every item, one after the other."""
+        """Return the items in groups: what they share, how many, then id, mac, payload of each."""
         if not 0 < len(self.items) <= MAX_ITEMS:
             raise InvalidData(f"items: {len(self.items)} tasks; send 1 to {MAX_ITEMS} at a time")
         args: list[Arg] = []
+        shared: tuple[Arg, ...] = ()
+        count_at = 0
         for item in self.items:
             if not isinstance(item, Enqueue):
                 raise InvalidData(f"items: {shown(item)} is no Enqueue")
-            args += item.args(settings)
+            group = item.group(settings)
+            if group != shared:
+                shared = group
+                args += group
+                args.append(0)
+                count_at = len(args) - 1
+            args += (item.task_id, item.mac, item.payload)
+            args[count_at] += 1  # type: ignore[operator]
         return args
 
     def decode(self, reply: Any) -> list[Receipt | Refusal | TaskConflict]:
@@ -124,7 +151,7 @@ def _verdict(item: Enqueue, verdict: Sequence[Any]) -> Receipt | Refusal | TaskC
     return Refusal(item.task_id, item.mac, text(verdict[1]), *map(int, verdict[2:5]))
 
 
-def _checked_ttl_ms(ttl_ms: int) -> int:
-    if type(ttl_ms) is not int or not 0 < ttl_ms <= MAX_TTL_MS:
-        raise InvalidData(f"ttl_ms: {shown(ttl_ms)}; send 1 to {MAX_TTL_MS} milliseconds (a week)")
-    return ttl_ms
+def _checked_ms(name: str, ms: int) -> int:
+    if type(ms) is not int or not 0 < ms <= MAX_MS:
+        raise InvalidData(f"{name}: {shown(ms)}; send 1 to {MAX_MS} milliseconds (a week)")
+    return ms

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from functools import cache
 from typing import Final
 
 from fairlane.errors import InvalidTaskId
@@ -31,17 +30,18 @@ if hasattr(os, "register_at_fork"):
 
 def new_task_id() -> str:
     """Return a new UUIDv7 in its usual text form."""
-    global _stamp
-    milliseconds = time.time_ns() // 1_000_000
-    at, stamp = _stamp
-    if at != milliseconds:
-        stamp = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-"
-        _stamp = (milliseconds, stamp)
+    stamp = _now()
     while True:
         try:
             return stamp + _tails.pop()
-        except IndexError:
-            _tails.extend(_new_tails())
+        except IndexError:  # none is left, or another thread took the last
+            _tails.extend(_new_tails(_AT_ONCE))
+
+
+def new_task_ids(count: int) -> list[str]:
+    """Return new ids of one moment."""
+    stamp = _now()
+    return [stamp + tail for tail in (_new_tails(count) if count else ())]
 
 
 def new_nonce() -> str:
@@ -62,21 +62,28 @@ def checked_task_id(text: str) -> str:
     return text
 
 
-def _new_tails() -> list[str]:
-    """Return the last three groups of many ids: version and variant, and 74 random bits."""
-    versions = _words(2, free=0x0FFF, fixed=0x7000)
-    variants = _words(2, free=0x3FFF, fixed=0x8000)
-    nodes = _words(6, free=(1 << 48) - 1, fixed=0)
+def _now() -> str:
+    """Return what ids of this millisecond begin with."""
+    global _stamp
+    milliseconds = time.time_ns() // 1_000_000
+    at, stamp = _stamp
+    if at != milliseconds:
+        stamp = f"{milliseconds >> 16:08x}-{milliseconds & 0xFFFF:04x}-"
+        _stamp = (milliseconds, stamp)
+    return stamp
+
+
+def _new_tails(count: int) -> list[str]:
+    """Return the last three groups of `count` ids: version and variant, and 74 random bits."""
+    versions = _words(count, b"\x0f\xff", b"\x70\x00")
+    variants = _words(count, b"\x3f\xff", b"\x80\x00")
+    nodes = os.urandom(6 * count).hex("-", 6).split("-")
     return list(map("-".join, zip(versions, variants, nodes, strict=True)))
 
 
-def _words(size: int, *, free: int, fixed: int) -> list[str]:
-    """Return many words of `size` bytes as digits: `free` bits are random, the others `fixed`."""
-    chance = int.from_bytes(os.urandom(size * _AT_ONCE))
-    chance = chance & _repeated(free, size) | _repeated(fixed, size)
-    return chance.to_bytes(size * _AT_ONCE).hex("-", size).split("-")
-
-
-@cache
-def _repeated(word: int, size: int) -> int:
-    return int.from_bytes(word.to_bytes(size) * _AT_ONCE)
+def _words(count: int, free: bytes, fixed: bytes) -> list[str]:
+    """Return `count` words as hex digits: their `free` bits are random, the others `fixed`."""
+    size = len(free) * count
+    chance = int.from_bytes(os.urandom(size)) & int.from_bytes(free * count)
+    words = chance | int.from_bytes(fixed * count)
+    return words.to_bytes(size).hex("-", len(free)).split("-")

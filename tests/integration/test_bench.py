@@ -16,12 +16,21 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
     )
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)
-    assert [row["what"] for row in rows] == [
-        "enqueue",
-        "enqueue",
-        "enqueue_many of 100, one device: tasks",
-        "enqueue_many of 100, 100 devices: tasks",
-        "claim + start + finish, 2 devices",
-        "claim + start + finish, 50 devices",
+    besides = ["bare EVALSHA (driver)", "bare EVALSHA (our wire)", "RPUSH (driver)"]
+    of_100 = [f"{beside.replace(' (', ' of 100 (')}: tasks" for beside in besides]
+    alone = [
+        "claim of 1",
+        "start",
+        "finish",
+        "claim of 10: tasks",
+        "sweep of 100 lost: tasks",
+        "sweep, nothing due",
+        "purge of 200: tasks",
     ]
-    assert all(row["per_s"] > 0 and row["beside_per_s"] > 0 and row["ratio"] > 0 for row in rows)
+    assert [(row["what"], row["beside"]) for row in rows] == [
+        *(("enqueue", beside) for beside in besides),
+        *(("enqueue_many of 100, one device: tasks", beside) for beside in of_100),
+        *(("enqueue_many of 100, 100 devices: tasks", beside) for beside in of_100),
+        *((f"{what}, {count} devices", "2 devices") for what in alone for count in (2, 50)),
+    ]
+    assert all(number > 0 for row in rows for number in row.values() if type(number) is not str)

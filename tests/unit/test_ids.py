@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlane.errors import InvalidTaskId
-from fairlane.ids import checked_task_id, new_nonce, new_task_id
+from fairlane.ids import checked_task_id, new_nonce, new_task_id, new_task_ids
 
 
 def test_an_id_is_a_uuid_of_version_7() -> None:
@@ -23,6 +23,17 @@ def test_an_id_is_a_uuid_of_version_7() -> None:
         value = uuid.UUID(text)
         assert str(value) == text
         assert (value.version, value.variant) == (7, uuid.RFC_4122)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 257, 1_000])
+def test_many_at_once_are_the_same_kind(count: int) -> None:
+    before = new_task_id()
+    made = new_task_ids(count)
+    assert len(set(made)) == len(made) == count
+    for text in made:
+        value = uuid.UUID(text)
+        assert (str(value), value.version, value.variant) == (text, 7, uuid.RFC_4122)
+        assert value.int >> 80 >= uuid.UUID(before).int >> 80
 
 
 def test_ids_sort_by_the_time_they_were_made() -> None:

@@ -67,8 +67,12 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "task_routes": {
             execute_name(kind.name): {"queue": kind.queue} for kind in settings.task_types
         },
-        # A publish to a hung broker would block for ever without a timeout.
         "broker_transport_options": {
+            # Redis only: a worker keeps what it has not acked in its memory, and not in the broker
+            # too. That list is two transactions a task, for a message that comes back minutes after
+            # its lease was lost and is refused then.
+            "ack_emulation": False,
+            # A publish to a hung broker would block for ever without a timeout.
             "socket_timeout": timeout_s,
             "socket_connect_timeout": timeout_s,
         },

@@ -18,11 +18,12 @@ from fairlane.cli.levels import devices, lanes, stats, workers
 from fairlane.cli.migrate import migrate
 from fairlane.cli.run import beat, dispatcher, worker
 from fairlane.cli.settings import settings
+from fairlane.cli.simulate import command as simulate
 from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
 EX_UNAVAILABLE = 69
-_LOOKS = frozenset({"devices", "lanes", "migrate", "stats", "workers"})
+_LOOKS = frozenset({"devices", "lanes", "migrate", "simulate", "stats", "workers"})
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -47,7 +48,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 
 for command in (
     *(beat, dispatcher, up, worker),
-    *(bench, demo, detect),
+    *(bench, demo, detect, simulate),
     *(devices, lanes, stats, workers),
     *(migrate, settings),
 ):

@@ -1,9 +1,11 @@
 """`fairlane bench`: what the store's verbs cost beside the bare server, in one run.
 
 The rule: nothing is told but ratios of pairs measured in turn, and the medians behind them; a
-machine that is busy slows both sides of a pair. The bare call is the driver's own EVALSHA of a
-script that does nothing, carrying the same bytes. The store keeps nothing on the disk here: the
-bare call has nothing to keep, and what durability costs is the disk's affair.
+machine that is busy slows both sides of a pair. A bare call is an EVALSHA of a script that does
+nothing, with the same arguments: through the driver, which is what others pay, and through
+fairlane's own connection. An RPUSH of the same payloads is a queue without any promise. The store
+keeps nothing on the disk here: the bare call has nothing to keep, and what durability costs is the
+disk's affair.
 """
 
 from __future__ import annotations
@@ -13,41 +15,75 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import redis
 import rich_click as click
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 
+from fairlane.cli.table import show
 from fairlane.client import Client
 from fairlane.client.wire import Wire
 from fairlane.embedded import Embedded
+from fairlane.model import Leased
 from fairlane.settings import Settings
-from fairlane.verbs import Claim, Enqueue, EnqueueMany, Finish, Start
+from fairlane.verbs import Claim, Enqueue, EnqueueMany, Finish, Purge, Start, Sweep
 
 _BARE: Final = "#!lua\nreturn 1"
 _TEXT: Final = {"text": "call me on 138-1234-5678 or write to somebody@example.com", "page": 1}
 _MANY: Final = 100
+_LIMIT: Final = 200
 _GROWTH: Final = (10, 1_000, 100_000)
 _NO_LIMIT: Final = 10**9
+#: What is leased is lost by then, however often it was before; what is stored has not expired.
+_LATER_MS: Final = 10**8
+_TTL_MS: Final = 10**11
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Calls (or tasks) a second, and the server's own µs for each."""
+
+    per_s: float
+    server_us: float
+
+    @classmethod
+    def of(cls, rates: list[Rate]) -> Self:
+        """Return the medians."""
+        return cls(
+            statistics.median(rate.per_s for rate in rates),
+            statistics.median(rate.server_us for rate in rates),
+        )
 
 
 @dataclass(frozen=True)
 class Row:
-    """A measurement: calls a second, and the median of its ratios to what it is compared with."""
+    """A measurement, what it is compared with, and the median of the ratios of the pairs."""
 
     what: str
     per_s: float
+    server_us: float
     beside: str
     beside_per_s: float
+    beside_server_us: float
     ratio: float
+
+    @classmethod
+    def of(cls, what: str, mine: list[Rate], beside: str, theirs: list[Rate]) -> Self:
+        """Compare rates that were measured in turn."""
+        one, other = Rate.of(mine), Rate.of(theirs)
+        pairs = zip(mine, theirs, strict=True)
+        ratio = statistics.median(left.per_s / right.per_s for left, right in pairs)
+        return cls(
+            what, one.per_s, one.server_us, beside, other.per_s, other.server_us, ratio
+        )  # fmt: skip
 
 
 @click.command(short_help="Measure the store's verbs beside the bare server.")
@@ -56,41 +92,46 @@ class Row:
 @click.option(
     "--devices",
     multiple=True,
-    type=int,
+    type=click.IntRange(1, 10_000_000),
     default=_GROWTH,
     show_default=True,
-    help="How many devices have tasks; the first is what the others are beside.",
+    help="How many devices have tasks; the first is what the others are beside. A million takes "
+    "minutes to fill, and 2 GB of memory.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON.")
 def bench(*, rounds: int, calls: int, devices: tuple[int, ...], as_json: bool) -> None:
-    """Measure enqueue, enqueue_many and claim-start-finish on an embedded store of its own.
+    """Measure the verbs of a task's life on an embedded store of its own.
 
-    A minute or so. The store's cost per task must not grow with the number of devices: the last
-    rows compare it at several sizes.
+    A minute or so. First enqueue and enqueue_many beside bare calls; then claim, start, finish,
+    sweep and purge at several numbers of devices, with which their cost must not grow. `server µs`
+    is the server's own time for a call (or a task), as its INFO commandstats tells.
     """
     logging.disable(logging.WARNING)
     console = Console(stderr=True)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with (
         tempfile.TemporaryDirectory(prefix="fairlane-bench-") as folder,
         Embedded(Path(folder), extra={"appendonly": "no"}) as store,
-        Client(_settings(store.url, "bench")) as client,
-        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+        redis.Redis.from_url(store.url) as server,
+        Progress(
+            *columns, console=console, transient=True, disable=not console.is_terminal
+        ) as progress,
     ):
-        steps = progress.add_task("measuring", total=4 + len(devices))
-        rows = []
-        for row in chain(
-            _enqueue(client, rounds, calls), _growth(client, rounds, calls, devices, progress)
-        ):
-            rows.append(row)
-            progress.advance(steps)
+        rows = [
+            *_enqueue(store.url, server, rounds, calls, progress),
+            *_growth(store.url, server, rounds, calls, devices, progress),
+        ]
     if as_json:
         click.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    table = Table("what", "per s", "beside", "per s", "ratio")
+    table = Table("what", *("per s", "server µs"), "beside", *("per s", "server µs"), "ratio")
     for row in rows:
-        table.add_row(row.what, f"{row.per_s:,.0f}", row.beside, f"{row.beside_per_s:,.0f}",
-                      f"{row.ratio:.2f}")  # fmt: skip
-    Console(markup=False).print(table)
+        table.add_row(
+            *(row.what, f"{row.per_s:,.0f}", f"{row.server_us:.1f}"),
+            *(row.beside, f"{row.beside_per_s:,.0f}", f"{row.beside_server_us:.1f}"),
+            f"{row.ratio:.2f}",
+        )
+    show(table)
 
 
 def _settings(store_url: str, namespace: str) -> Settings:
@@ -99,127 +140,187 @@ def _settings(store_url: str, namespace: str) -> Settings:
         namespace=namespace,
         max_total_pending=_NO_LIMIT,
         max_per_mac_pending=_NO_LIMIT,
+        task_ttl_ms=_TTL_MS,
     )
 
 
-def _enqueue(client: Client, rounds: int, calls: int) -> Iterator[Row]:
-    driver = redis.Redis.from_url(client.store_url)
-    wire = Wire(client.store_url)
-    bare = driver.script_load(_BARE)
+def _enqueue(
+    url: str, server: redis.Redis, rounds: int, calls: int, progress: Progress
+) -> Iterator[Row]:
+    """Measure what stores tasks, each beside every kind of bare call."""
+    bare = server.script_load(_BARE)
     macs = [_mac(number) for number in range(1, _MANY + 1)]
-    one = _arguments(client, Enqueue(macs[0], "text", _TEXT))
-    hundred = _arguments(client, EnqueueMany([Enqueue(mac, "text", _TEXT) for mac in macs]))
     counter = iter(range(10**9))
-
-    def enqueue() -> None:
-        client.enqueue(macs[next(counter) % _MANY], "text", _TEXT)
-
-    def one_device() -> None:
-        mac = macs[next(counter) % _MANY]
-        client.enqueue_many([(mac, "text", _TEXT)] * _MANY)
-
-    def many_devices() -> None:
-        client.enqueue_many([(mac, "text", _TEXT) for mac in macs])
-
-    def bare_one() -> None:
-        driver.evalsha(bare, 1, *one)
-
-    def bare_wire() -> None:
-        wire.send(("EVALSHA", bare, 1, *one))
-
-    def bare_hundred() -> None:
-        driver.evalsha(bare, 1, *hundred)
-
     few = max(1, calls // 20)
-    empty = driver.flushdb
-    yield _pair("enqueue", enqueue, "bare EVALSHA (driver)", bare_one, rounds, calls, 1, empty)
-    yield _pair("enqueue", enqueue, "bare EVALSHA (our wire)", bare_wire, rounds, calls, 1, empty)
-    for what, call in (("one device", one_device), ("100 devices", many_devices)):
-        yield _pair(f"enqueue_many of 100, {what}: tasks", call, "bare EVALSHA of 100: tasks",
-                    bare_hundred, rounds, few, _MANY, empty)  # fmt: skip
-    wire.close()
-    driver.close()
+    steps = progress.add_task("enqueue", total=3 * rounds)
+    with ExitStack() as stack:
+        client = stack.enter_context(Client(_settings(url, "bench")))
+        client.ping()
+        wire = Wire(url)
+        stack.callback(wire.close)
+
+        def one() -> None:
+            client.enqueue(macs[next(counter) % _MANY], "text", _TEXT)
+
+        def of_one_device() -> None:
+            mac = macs[next(counter) % _MANY]
+            client.enqueue_many([(mac, "text", _TEXT)] * _MANY)
+
+        def of_many_devices() -> None:
+            client.enqueue_many([(mac, "text", _TEXT) for mac in macs])
+
+        def others(tasks: int) -> dict[str, tuple[Callable[[], object], str]]:
+            """Return the calls that carry the same, and the commands that they are."""
+            items = [Enqueue(mac, "text", _TEXT) for mac in macs[:tasks]]
+            verb: Any = items[0] if tasks == 1 else EnqueueMany(items)
+            sent = (bare, 1, client.keys.config, 0, *verb.args(client.settings))
+            payloads = [item.payload for item in items]
+            many = f" of {tasks}" if tasks > 1 else ""
+            unit = ": tasks" if tasks > 1 else ""
+            by_wire = partial(wire.send, ("EVALSHA", *sent))
+            return {
+                f"bare EVALSHA{many} (driver){unit}": (partial(server.evalsha, *sent), "evalsha"),
+                f"bare EVALSHA{many} (our wire){unit}": (by_wire, "evalsha"),
+                f"RPUSH{many} (driver){unit}": (partial(server.rpush, "bare", *payloads), "rpush"),
+            }
+
+        for what, call, tasks, times in (
+            ("enqueue", one, 1, calls),
+            (f"enqueue_many of {_MANY}, one device: tasks", of_one_device, _MANY, few),
+            (f"enqueue_many of {_MANY}, {_MANY} devices: tasks", of_many_devices, _MANY, few),
+        ):
+            mine: list[Rate] = []
+            beside: dict[str, list[Rate]] = {}
+            for _ in range(rounds):
+                # A store holds 5,000 tasks at most by default, not all that was ever measured.
+                server.flushdb()
+                call()
+                mine.append(_rate(server, call, "evalsha", times, tasks))
+                for name, (other, command) in others(tasks).items():
+                    other()
+                    rate = _rate(server, other, command, times, tasks)
+                    beside.setdefault(name, []).append(rate)
+                progress.advance(steps)
+            for name, theirs in beside.items():
+                yield Row.of(what, mine, name, theirs)
+    progress.remove_task(steps)
 
 
 def _growth(
-    client: Client, rounds: int, calls: int, devices: tuple[int, ...], progress: Progress
-) -> Iterator[Row]:
-    sized = {}
-    for count in devices:
-        sized[count] = Client(_settings(client.store_url, f"bench{count}"))
-        filling = progress.add_task(f"filling {count:,} devices", total=count)
-        _fill(sized[count], count, rounds * calls, partial(progress.advance, filling))
-        progress.remove_task(filling)
-    first = sized[devices[0]]
-    for count, of_this_size in sized.items():
-        yield _pair(
-            f"claim + start + finish, {count:,} devices",
-            partial(_cycle, of_this_size),
-            f"{devices[0]:,} devices",
-            partial(_cycle, first),
-            rounds,
-            calls // 2,
-        )
-    for of_this_size in sized.values():
-        of_this_size.close()
-
-
-def _fill(client: Client, devices: int, tasks: int, advance: Callable[[float], None]) -> None:
-    # Every size is measured once, and the first one beside each.
-    each = max(1, -(-3 * tasks // devices))
-    for first in range(1, devices + 1, max(1, 1_000 // each)):
-        last = min(devices, first + max(1, 1_000 // each) - 1)
-        batch = [(_mac(n), "text", _TEXT) for n in range(first, last + 1) for _ in range(each)]
-        for at in range(0, len(batch), 1_000):
-            client.enqueue_many(batch[at : at + 1_000])
-        advance(last - first + 1)
-
-
-def _cycle(client: Client) -> None:
-    task = client.run(Claim("text", 1, "bench")).leased[0]
-    client.run(Start(task.task_id, task.attempt, "bench", "run"))
-    client.run(Finish(task.task_id, task.attempt))
-
-
-def _pair(
-    what: str,
-    call: Callable[[], None],
-    beside: str,
-    other: Callable[[], None],
+    url: str,
+    server: redis.Redis,
     rounds: int,
     calls: int,
-    units: int = 1,
-    empty: Callable[[], object] = lambda: None,
-) -> Row:
-    """Time the two in turn; each pair gives a ratio, and the median of these is told.
+    devices: tuple[int, ...],
+    progress: Progress,
+) -> Iterator[Row]:
+    """Measure what takes tasks out, at several numbers of devices in turn."""
+    with ExitStack() as stack:
+        sizes = {}
+        for count in devices:
+            sizes[count] = stack.enter_context(_Size(url, server, count))
+            filling = progress.add_task(f"filling {count:,} devices", total=count)
+            sizes[count].fill((rounds + 2) * calls, partial(progress.advance, filling))
+            progress.remove_task(filling)
+        measuring = progress.add_task("claim to purge", total=rounds * len(sizes))
+        for size in sizes.values():
+            size.measure(10)  # the scripts are loaded by then
+        measured: dict[int, list[Mapping[str, Rate]]] = {count: [] for count in sizes}
+        for _ in range(rounds):
+            for count, size in sizes.items():
+                measured[count].append(size.measure(calls))
+                progress.advance(measuring)
+        progress.remove_task(measuring)
+    first = devices[0]
+    for what in measured[first][0]:
+        beside = [rates[what] for rates in measured[first]]
+        for count, rounds_of in measured.items():
+            mine = [rates[what] for rates in rounds_of]
+            yield Row.of(f"{what}, {count:,} devices", mine, f"{first:,} devices", beside)
 
-    `empty` clears the store before a pair, so that it holds what a system holds by default (5,000
-    tasks at most), not all that was ever measured.
-    """
-    pairs = []
-    for _ in range(rounds):
-        empty()
-        call()
-        other()
-        pairs.append((_rate(call, calls, units), _rate(other, calls, units)))
-    return Row(
-        what,
-        statistics.median(mine for mine, _ in pairs),
-        beside,
-        statistics.median(theirs for _, theirs in pairs),
-        statistics.median(mine / theirs for mine, theirs in pairs),
-    )
+
+class _Size:
+    """A number of devices with tasks, in a namespace of their own."""
+
+    def __init__(self, url: str, server: redis.Redis, devices: int) -> None:
+        self._server = server
+        self._devices = devices
+        self._settings = _settings(url, f"bench{devices}")
+        self._client = Client(self._settings)
+        seconds, microseconds = server.time()
+        later_ms = seconds * 1000 + microseconds // 1000 + _LATER_MS
+        self._later = Client(self._settings, clock=lambda: later_ms)
+        server.set(self._client.keys.clock, "bench")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+        self._later.close()
+
+    def fill(self, tasks: int, advance: Callable[[float], None]) -> None:
+        """Give every device the same number of tasks, `tasks` or more in all."""
+        each = -(-tasks // self._devices)
+        at_once = max(1, 1_000 // each)
+        for first in range(1, self._devices + 1, at_once):
+            macs = [_mac(n) for n in range(first, min(first + at_once, self._devices + 1))]
+            batch = [(mac, "text", _TEXT) for mac in macs for _ in range(each)]
+            for at in range(0, len(batch), 1_000):
+                self._client.enqueue_many(batch[at : at + 1_000])
+            advance(len(macs))
+
+    def measure(self, calls: int) -> dict[str, Rate]:
+        """Return the rates of every verb; each finds what the one before it left."""
+        run, later = self._client.run, self._later.run
+        leased: list[Leased] = []
+
+        def claim(want: int) -> None:
+            leased.extend(run(Claim("text", want, "bench")).leased)
+
+        def start() -> None:
+            task = next(tasks)
+            run(Start(task.task_id, task.attempt, "bench", "run"))
+
+        def finish() -> None:
+            task = next(tasks)
+            run(Finish(task.task_id, task.attempt))
+
+        rates = {"claim of 1": self._rate(partial(claim, 1), calls)}
+        tasks = iter(leased)
+        rates["start"] = self._rate(start, calls)
+        tasks = iter(leased)
+        rates["finish"] = self._rate(finish, calls)
+        tens = max(1, calls // 10)
+        rates["claim of 10: tasks"] = self._rate(partial(claim, 10), tens, 10)
+        sweeps = -(-10 * tens // _MANY)
+        lost = 10 * tens / sweeps
+        rates["sweep of 100 lost: tasks"] = self._rate(partial(later, Sweep()), sweeps, lost)
+        rates["sweep, nothing due"] = self._rate(partial(run, Sweep()), max(1, calls // 10))
+        # Devices of their own: an expired task stands at the head of its queue.
+        batch = [
+            Enqueue(_mac(10**8 + at % 10), "text", _TEXT, ttl_ms=1) for at in range(_LIMIT * 5)
+        ]
+        self._client.enqueue_many(batch)
+        rates["purge of 200: tasks"] = self._rate(partial(later, Purge(_LIMIT)), 5, _LIMIT)
+        return rates
+
+    def _rate(self, call: Callable[[], object], calls: int, tasks: float = 1) -> Rate:
+        return _rate(self._server, call, "evalsha", calls, tasks)
 
 
-def _rate(call: Callable[[], None], calls: int, units: int) -> float:
+def _rate(
+    server: redis.Redis, call: Callable[[], object], command: str, calls: int, tasks: float
+) -> Rate:
+    """Time a call of so many tasks, and ask the server for its own part."""
+    server.config_resetstat()
     started = time.perf_counter()
     for _ in range(calls):
         call()
-    return calls * units / (time.perf_counter() - started)
-
-
-def _arguments(client: Client, verb: Any) -> list[Any]:
-    return [client.keys.config, 0, *verb.args(client.settings)]
+    took = time.perf_counter() - started
+    stats: Any = server.info("commandstats")
+    usec: int = stats.get(f"cmdstat_{command}", {}).get("usec", 0)
+    return Rate(calls * tasks / took, usec / calls / tasks)
 
 
 def _mac(number: int) -> str:

@@ -7,28 +7,25 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import redis
-import redis.asyncio
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from fairlane import verbs
 from fairlane.client.calls import (
     UNRUN,
     Clock,
-    Item,
     accepted,
     inspect_device,
-    item,
     pipelined,
     result,
     told,
 )
+from fairlane.client.pipe import Pipe
 from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.model import Device, Receipt, Refusal, TaskRecord
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
+from fairlane.verbs.accept import Item
 
 R = TypeVar("R")
 
@@ -39,11 +36,7 @@ class AsyncClient:
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
         self._session = Session(settings or Settings(), clock)
         self._store = Store(self._session.settings)
-        self._redis = redis.asyncio.Redis(
-            connection_pool=redis.asyncio.ConnectionPool.from_url(
-                self._store.url, retry=Retry(NoBackoff(), 0), **self._store.options
-            )
-        )
+        self._wire = Pipe(self._store.url, **self._store.options)
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -57,18 +50,21 @@ class AsyncClient:
 
     async def run(self, verb: Verb[R]) -> R:
         """Run a verb and return what it decodes. Raises what the verb's docstring names."""
-        return await self._carry(self._session.call(verb))
+        session = self._session
+        if not session.is_open:
+            return await self._carry(session.call(verb))
+        try:
+            reply = await self._wire.send(session.command(verb))
+        except redis.RedisError as error:
+            return await self._carry(session.call(verb, ours(error)))
+        return session.decode(verb, reply)
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
         if not self._session.is_open:
             await self._carry(self._session.open())
-        commands = pipelined(self._session, batch)
         try:
-            async with self._redis.pipeline(transaction=False) as pipeline:
-                for command in commands:
-                    pipeline.execute_command(*command)
-                replies = await pipeline.execute(raise_on_error=False)
+            replies = await self._wire.send_many(pipelined(self._session, batch))
         except redis.RedisError as error:
             raise ours(error) from error
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
@@ -85,15 +81,18 @@ class AsyncClient:
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> Receipt:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
-        return accepted(
-            await self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        task = verbs.Enqueue(
+            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
+        return accepted(await self.run(task))
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return told(await self.run(verbs.EnqueueMany([*map(item, items)])))
+        return told(await self.run(verbs.EnqueueMany(items)))
 
     async def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""
@@ -113,8 +112,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the connections; an embedded server that this client started stops."""
-        await self._redis.aclose()
-        await self._redis.connection_pool.disconnect()
+        await self._wire.close()
         self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -139,7 +137,7 @@ class AsyncClient:
             command = next(talk)
             while True:
                 try:
-                    reply = await self._redis.execute_command(*command)  # type: ignore[no-untyped-call]
+                    reply = await self._wire.send(command)
                 except redis.RedisError as error:
                     command = talk.throw(ours(error))
                 else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
@@ -22,8 +22,6 @@ _EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
 log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
-#: (mac, task_type, data), or a ready Enqueue with an id or a TTL of its own.
-Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | verbs.Enqueue
 #: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
 UNRUN: Final = (NoScript, ConfigChanged)
 
@@ -69,22 +67,16 @@ def accepted(verdict: Receipt | Refusal) -> Receipt:
 
 def told(verdicts: list[V]) -> list[V]:
     """Return the verdicts, and log the refusals among them."""
-    for verdict in verdicts:
-        if isinstance(verdict, Refusal):
-            log.info(
-                "task %s of %s is refused: %s, %d pending, limit %d",
-                verdict.task_id,
-                verdict.mac,
-                verdict.reason,
-                verdict.pending,
-                verdict.limit,
-            )
+    for refusal in [verdict for verdict in verdicts if isinstance(verdict, Refusal)]:
+        log.info(
+            "task %s of %s is refused: %s, %d pending, limit %d",
+            refusal.task_id,
+            refusal.mac,
+            refusal.reason,
+            refusal.pending,
+            refusal.limit,
+        )
     return verdicts
-
-
-def item(given: Item) -> verbs.Enqueue:
-    """Return an item of `enqueue_many` as a verb."""
-    return given if isinstance(given, verbs.Enqueue) else verbs.Enqueue(*given)
 
 
 def inspect_device(mac: str, settings: Settings) -> verbs.InspectDevice:

@@ -12,11 +12,9 @@ from fairlane import verbs
 from fairlane.client.calls import (
     UNRUN,
     Clock,
-    Item,
     accepted,
     checked_event_id,
     inspect_device,
-    item,
     once,
     pipelined,
     result,
@@ -30,6 +28,7 @@ from fairlane.keys import Keys
 from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
+from fairlane.verbs.accept import Item
 
 R = TypeVar("R")
 
@@ -107,15 +106,18 @@ class Client:
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> Receipt:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
-        return accepted(
-            self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        task = verbs.Enqueue(
+            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
+        return accepted(self.run(task))
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return told(self.run(verbs.EnqueueMany([*map(item, items)])))
+        return told(self.run(verbs.EnqueueMany(items)))
 
     def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""

@@ -9,6 +9,8 @@ what follows is here: a command is packed in one go, and its reply read from the
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,11 +25,14 @@ from redis.retry import Retry
 
 from fairlane.conversation import Command
 
-_NO_REPLY: Final = object()
+#: What a reader gives when a reply is not there yet, or not whole.
+NO_REPLY: Final = object()
 _READ_BYTES: Final = 64 * 1024
 #: What is neither an error nor pushed by the server.
 _VALUES: Final = frozenset({list, bytes, int, type(None)})
 _LENGTHS: Final = tuple(b"$%d" % size for size in range(1_024))
+#: Small numbers as the protocol writes them; most arguments that are numbers are 0.
+_NUMBERS: Final = {number: b"$%d\r\n%d" % (len(str(number)), number) for number in range(1_024)}
 #: From this size on an argument is sent as it lies, not copied.
 _LONG: Final = 64 * 1024
 
@@ -104,13 +109,10 @@ class _Connection:
     def __init__(self, driver: Any) -> None:
         driver.connect()
         self._driver = driver
+        _let_the_kernel_time(driver._sock)
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into
-        self._reader: Any = hiredis.Reader(
-            protocolError=redis.InvalidResponse,
-            replyError=DefaultParser.parse_error,
-            notEnoughData=_NO_REPLY,
-        )
+        self._reader = new_reader()
         self._buffer = bytearray(_READ_BYTES)
 
     def write(self, packed: Sequence[bytes]) -> None:
@@ -118,7 +120,7 @@ class _Connection:
         try:
             for part in packed:
                 self._sendall(part)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise redis.TimeoutError("Timeout writing to socket") from None
         except OSError as error:
             raise redis.ConnectionError(f"Error while writing to socket: {error}") from error
@@ -130,7 +132,7 @@ class _Connection:
             reply = reader.gets()
             if type(reply) in _VALUES:
                 return reply
-            if reply is _NO_REPLY:
+            if reply is NO_REPLY:
                 self._receive()
             elif isinstance(reply, redis.ConnectionError):
                 # It says that it cannot serve us at all: it is loading, or wants a password.
@@ -145,7 +147,7 @@ class _Connection:
     def _receive(self) -> None:
         try:
             size = self._recv_into(self._buffer)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise redis.TimeoutError("Timeout reading from socket") from None
         except OSError as error:
             raise redis.ConnectionError(f"Error while reading from socket: {error}") from error
@@ -154,12 +156,43 @@ class _Connection:
         self._reader.feed(self._buffer, 0, size)
 
 
+def _let_the_kernel_time(sock: Any) -> None:
+    """Give a socket's timeout to the kernel, or leave it: Python asks `poll` before every call.
+
+    Only to a plain one: TLS, and the green sockets of gevent, wait by themselves.
+    """
+    timeout_s = sock.gettimeout()
+    if timeout_s and os.name == "posix" and type(sock).__module__ == "socket":
+        seconds, rest = divmod(timeout_s, 1)
+        timeval = struct.pack("ll", int(seconds), max(1, int(rest * 1_000_000)))
+        sock.settimeout(None)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
+
+
+def new_reader() -> Any:
+    """Return what reads replies out of bytes; an error reply is the driver's error."""
+    return hiredis.Reader(
+        protocolError=redis.InvalidResponse,
+        replyError=DefaultParser.parse_error,
+        notEnoughData=NO_REPLY,
+    )
+
+
 def pack(command: Command) -> list[bytes]:
     """Return a command as the protocol writes it, in pieces to be sent one after the other."""
     pieces: list[bytes] = []
     parts = [b"*%d" % len(command)]
     for arg in command:
-        word = arg.encode() if type(arg) is str else arg if type(arg) is bytes else _word(arg)
+        if type(arg) is str:
+            word = arg.encode()
+        elif type(arg) is bytes:
+            word = arg
+        elif type(arg) is int and arg in _NUMBERS:
+            parts.append(_NUMBERS[arg])
+            continue
+        else:
+            word = _word(arg)
         size = len(word)
         if size < 1_024:
             parts.append(_LENGTHS[size])

@@ -1,4 +1,4 @@
-"""Real texts and images to try fairlane with: the demo, the bench and the tests use them.
+"""Real texts, images and traffic to try fairlane with: the demo, the bench, the simulator, tests.
 
 The rule: data of others, carried unchanged, with its sources and licences in README.md beside it.
 Every number and address in it is invented or a published test number.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-__all__ = ["image", "images", "texts"]
+__all__ = ["image", "images", "texts", "trace"]
 
 
 def texts() -> list[str]:
@@ -27,3 +27,8 @@ def images() -> list[bytes]:
     """Return the encoded images (PNG and JPEG), in the order of their names."""
     folder = files(__name__).joinpath("images")
     return [file.read_bytes() for file in sorted(folder.iterdir(), key=lambda file: file.name)]
+
+
+def trace(name: str) -> bytes:
+    """Return a gzipped CSV of traffic by its name, e.g. `servegen-mixed`."""
+    return files(__name__).joinpath("traces", f"{name}.csv.gz").read_bytes()

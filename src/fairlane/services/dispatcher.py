@@ -21,6 +21,8 @@ Publish = Callable[[Sequence[Leased]], None]
 log = logging.getLogger("fairlane.dispatcher")
 
 _IDLE_S = 1.0
+#: Between two rounds: a round costs more than its tasks, and the headroom is there to bridge it.
+_ROUND_S = 0.005
 _LEAD_S = 9.0
 _FOREVER_S = 1e9
 
@@ -28,18 +30,20 @@ _FOREVER_S = 1e9
 class Dispatcher:
     """Claims for every lane, publishes, and sleeps until the doorbell or the next due time."""
 
-    every_s = 0.0
+    every_s = _ROUND_S
 
     def __init__(self, client: Client, publish: Publish, holder: str) -> None:
         self._client = client
         self._publish = publish
         self._holder = holder
         self._rounds = 0
+        self._is_idle = False
 
     def step(self) -> None:
-        """Hand out one round; when there was nothing to hand out, sleep until there may be."""
-        if self.dispatch() == 0:
+        """Hand out one round; after one that had nothing to hand out, first sleep until it may."""
+        if self._is_idle:
             self._client.wait(_IDLE_S)
+        self._is_idle = self.dispatch() == 0
 
     def dispatch(self) -> int:
         """Lease what every lane has credits for and publish it; return how many tasks that were.
@@ -115,7 +119,7 @@ class LedDispatcher:
                 log.info("%s %s", self._holder, "leads" if leads else "stands by")
             self._asked_at, self._leads = now, leads
         # Standing by is the loop's wait, which a stop ends at once; leading waits at the doorbell.
-        self.every_s = 0.0 if self._leads else _IDLE_S
+        self.every_s = self._dispatcher.every_s if self._leads else _IDLE_S
         if not self._leads:
             return
         if now - self._swept_at >= self._janitor.every_s:

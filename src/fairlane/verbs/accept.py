@@ -6,12 +6,12 @@ spelling of the MAC, the id chosen, the data encoded), so sending it twice store
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby, islice
+from typing import Any, ClassVar, Final, TypeAlias
 
 from fairlane.errors import InvalidData, PayloadTooLarge, TaskConflict, UnknownTaskType
-from fairlane.ids import checked_task_id, new_task_id
+from fairlane.ids import checked_task_id, new_task_id, new_task_ids
 from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
@@ -31,9 +31,9 @@ class Enqueue(Verb[Receipt | Refusal]):
 
     `mac` in any usual notation; `data` a JSON object of at most `max_payload_bytes`; `ttl_ms` how
     long it may wait, the store's `task_ttl_ms` when None; `cost_ms` how long it will run, by the
-    caller's estimate, counted within ¼ to 4 times the store's own; `site` the group of devices that
-    this one belongs to, by the settings' `sites` when None. Raises InvalidMac, InvalidData,
-    InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
+    caller's estimate, counted within ¼ to 4 times the store's own; `site` the group that the device
+    joins when it has no tasks yet, by the settings' `sites` when None. Raises InvalidMac,
+    InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
     """
 
     __slots__ = ("cost_ms", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
@@ -54,37 +54,18 @@ class Enqueue(Verb[Receipt | Refusal]):
         self.task_type: Final = task_type
         self.task_id: Final = new_task_id() if task_id is None else checked_task_id(task_id)
         self.payload: Final = encode("data", data, _MAX_INPUT_BYTES)
-        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms)
-        self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms)
+        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_MS)
+        self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms, MAX_MS)
         self.site: Final = "" if site is None else checked_site(site)
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, mac, type, lane, payload, TTL, cost, site."""
-        lane = self._lane(settings)
+        """Return id, MAC, type, lane, payload, TTL, cost, site."""
+        lane = _lane_of(self.task_type, settings)
+        if len(self.payload) > settings.max_payload_bytes:
+            raise _too_large(self.payload, settings)
         site = self.site or settings.site_of(self.mac)
         return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms,
                 self.cost_ms, site)  # fmt: skip
-
-    def group(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return what a batch says once for all tasks that have it: type, lane, TTL, cost, site."""
-        lane = self._lane(settings)
-        site = self.site or settings.site_of(self.mac)
-        return (self.task_type, lane, self.ttl_ms, self.cost_ms, site)
-
-    def _lane(self, settings: Settings) -> str:
-        is_text = isinstance(self.task_type, str)
-        lane = settings.lane_by_type.get(self.task_type) if is_text else None
-        if lane is None:
-            known = ", ".join(settings.lane_by_type)
-            raise UnknownTaskType(
-                f"task_type: {ascii(self.task_type)[:80]} has no lane; known are {known}"
-            )
-        if len(self.payload) > settings.max_payload_bytes:
-            raise PayloadTooLarge(
-                f"data: {len(self.payload)} bytes, the limit is {settings.max_payload_bytes}; "
-                "send large things by reference"
-            )
-        return lane
 
     def decode(self, reply: Any) -> Receipt | Refusal:
         """Return the receipt or the refusal."""
@@ -100,58 +81,113 @@ class Enqueue(Verb[Receipt | Refusal]):
         )
 
 
-@dataclass(frozen=True)
+#: (mac, task_type, data); or the same and more by the names of Enqueue's arguments; or an Enqueue.
+Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | Mapping[str, Any] | Enqueue
+
+
 class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
     """Store many tasks in one step, with a verdict for each.
 
-    Verdicts stand in the order of `items`, at most 1,000 of them. A bad item raises what Enqueue
+    Verdicts stand in the order of `items`, at most 1,000 of them: `(mac, task_type, data)`, or a
+    mapping of Enqueue's arguments by name, or a ready Enqueue. A bad item raises what Enqueue
     raises, before anything is sent; only a task id that another task has taken is a verdict.
     """
 
-    items: Sequence[Enqueue]
+    __slots__ = ("_alike", "_ids", "_macs", "_payloads")
     REPEATABLE: ClassVar[bool] = True
 
+    def __init__(self, items: Iterable[Item]) -> None:
+        # Columns: what is done to each of a thousand tasks is done by one call of C for all.
+        items = list(items)
+        if {*map(type, items)} == {tuple}:
+            try:
+                macs, kinds, datas = zip(*items, strict=True)
+            except ValueError:
+                raise InvalidData("items: not all are (mac, task_type, data)") from None
+            self._macs = [*map(canonical, macs)]
+            self._payloads = [encode("data", data, _MAX_INPUT_BYTES) for data in datas]
+            self._ids = new_task_ids(len(items))
+            self._alike = [(kind, 0, 0, "") for kind in kinds]
+        else:
+            verbs = [*map(_enqueue_of, items)]
+            self._macs = [verb.mac for verb in verbs]
+            self._payloads = [verb.payload for verb in verbs]
+            self._ids = [verb.task_id for verb in verbs]
+            self._alike = [(verb.task_type, verb.ttl_ms, verb.cost_ms, verb.site) for verb in verbs]
+
     def args(self, settings: Settings) -> list[Arg]:
-        """Return the items in groups: what they share, how many, then id, mac, payload of each."""
-        if not 0 < len(self.items) <= MAX_ITEMS:
-            raise InvalidData(f"items: {len(self.items)} tasks; send 1 to {MAX_ITEMS} at a time")
+        """Return groups of type, lane, TTL, cost, site, n, then n times id, MAC, payload."""
+        if not 0 < len(self._ids) <= MAX_ITEMS:
+            raise InvalidData(f"items: {len(self._ids)} tasks; send 1 to {MAX_ITEMS} at a time")
+        largest = max(self._payloads, key=len)
+        if len(largest) > settings.max_payload_bytes:
+            raise _too_large(largest, settings)
+        own = zip(self._ids, self._macs, self._payloads, strict=True)
         args: list[Arg] = []
-        shared: tuple[Arg, ...] = ()
-        count_at = 0
-        for item in self.items:
-            if not isinstance(item, Enqueue):
-                raise InvalidData(f"items: {shown(item)} is no Enqueue")
-            group = item.group(settings)
-            if group != shared:
-                shared = group
-                args += group
-                args.append(0)
-                count_at = len(args) - 1
-            args += (item.task_id, item.mac, item.payload)
-            args[count_at] += 1  # type: ignore[operator]
+        for (kind, ttl_ms, cost_ms, site), group in groupby(self._shared(settings)):
+            count = len([*group])
+            args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, count)
+            args += chain.from_iterable(islice(own, count))
         return args
+
+    def _shared(self, settings: Settings) -> Iterable[tuple[str, int, int, str]]:
+        """Return what groups the items: type, TTL, cost, and the site by rule where none is given."""
+        if not settings.sites:
+            return self._alike
+        return (
+            (*shared, site or settings.site_of(mac))
+            for (*shared, site), mac in zip(self._alike, self._macs, strict=True)
+        )
 
     def decode(self, reply: Any) -> list[Receipt | Refusal | TaskConflict]:
         """Return a verdict per item."""
-        now = int(reply[0])
+        now, *verdicts = reply
+        now = int(now)
         return [
-            Receipt(item.task_id, item.mac, now, verdict)
-            if isinstance(verdict, int)
-            else _verdict(item, verdict)
-            for item, verdict in zip(self.items, reply[1:], strict=True)
+            Receipt(task_id, mac, now, verdict)
+            if type(verdict) is int
+            else _verdict(task_id, mac, verdict)
+            for task_id, mac, verdict in zip(self._ids, self._macs, verdicts, strict=True)
         ]
 
 
-def _verdict(item: Enqueue, verdict: Sequence[Any]) -> Receipt | Refusal | TaskConflict:
+def _enqueue_of(item: Item) -> Enqueue:
+    if isinstance(item, Enqueue):
+        return item
+    try:
+        return Enqueue(**item) if isinstance(item, Mapping) else Enqueue(*item)
+    except TypeError:
+        raise InvalidData(
+            f"items: {shown(item)}; send (mac, task_type, data), the same by names, or an Enqueue"
+        ) from None
+
+
+def _verdict(task_id: str, mac: str, verdict: Sequence[Any]) -> Receipt | Refusal | TaskConflict:
     if verdict[0] == b"known":
-        state = _STATES[verdict[2]]
-        return Receipt(item.task_id, item.mac, int(verdict[1]), 0, state, known=True)
+        return Receipt(task_id, mac, int(verdict[1]), 0, _STATES[verdict[2]], known=True)
     if verdict[0] == b"conflict":
-        return TaskConflict(f"task_id: {item.task_id} is taken by another task; choose a new one")
-    return Refusal(item.task_id, item.mac, text(verdict[1]), *map(int, verdict[2:5]))
+        return TaskConflict(f"task_id: {task_id} is taken by another task; choose a new one")
+    return Refusal(task_id, mac, text(verdict[1]), *map(int, verdict[2:5]))
 
 
-def _checked_ms(name: str, ms: int) -> int:
-    if type(ms) is not int or not 0 < ms <= MAX_MS:
-        raise InvalidData(f"{name}: {shown(ms)}; send 1 to {MAX_MS} milliseconds (a week)")
-    return ms
+def _checked_ms(name: str, milliseconds: int, most: int) -> int:
+    if type(milliseconds) is not int or not 0 < milliseconds <= most:
+        raise InvalidData(
+            f"{name}: {shown(milliseconds)}; send 1 to {most} milliseconds (seven days)"
+        )
+    return milliseconds
+
+
+def _lane_of(task_type: str, settings: Settings) -> str:
+    lane = settings.lane_by_type.get(task_type) if isinstance(task_type, str) else None
+    if lane is None:
+        known = ", ".join(settings.lane_by_type)
+        raise UnknownTaskType(f"task_type: {ascii(task_type)[:80]} has no lane; known are {known}")
+    return lane
+
+
+def _too_large(payload: bytes, settings: Settings) -> PayloadTooLarge:
+    return PayloadTooLarge(
+        f"data: {len(payload)} bytes, the limit is {settings.max_payload_bytes}; "
+        "send large things by reference"
+    )

@@ -1,0 +1,172 @@
+"""The wire for asyncio code: one connection, which all calls of a client share.
+
+The rule: one command, one reply, no retry. Replies come in the order of their commands, so nobody
+waits for his turn to send: calls that are made at once are one write and one read of the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import hiredis
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from fairlane.client.wire import NO_REPLY, new_reader, pack
+from fairlane.conversation import Command
+
+
+class Pipe:
+    """A connection that is made when it is needed, in the event loop that runs then.
+
+    Raises redis.RedisError; after anything but an error reply the connection is closed, and every
+    call that waits on it is told.
+    """
+
+    def __init__(self, url: str, *, socket_timeout: float, **options: Any) -> None:
+        pool = redis.asyncio.ConnectionPool.from_url(
+            url, retry=Retry(NoBackoff(), 0), socket_timeout=socket_timeout, **options
+        )
+        self._driver: Any = partial(pool.connection_class, **pool.connection_kwargs)
+        self._timeout_s = socket_timeout
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connecting = asyncio.Lock()
+        self._connection: _Connection | None = None
+
+    async def send(self, command: Command) -> Any:
+        """Send a command and return its reply; an error reply is raised."""
+        (reply,) = await self._ask(pack(command), 1)
+        if isinstance(reply, redis.RedisError):
+            raise reply
+        return reply
+
+    async def send_many(self, commands: Sequence[Command]) -> list[Any]:
+        """Send commands in one go and return their replies; error replies stand in their place."""
+        packed = [piece for command in commands for piece in pack(command)]
+        replies = await self._ask(packed, len(commands))
+        for reply in replies:
+            if isinstance(reply, redis.ConnectionError):
+                raise reply
+        return replies
+
+    async def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _ask(self, packed: Sequence[bytes], count: int) -> list[Any]:
+        connection = self._connection
+        if (
+            connection is None
+            or not connection.is_open
+            or self._loop is not asyncio.get_running_loop()
+        ):
+            connection = await self._connect()
+        waiting = connection.write(packed, count)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await connection.drain()
+                return [await reply for reply in waiting]
+        except TimeoutError:
+            # Whoever else waits on it would wait in vain: the store hangs, or the network is cut.
+            connection.abort()
+            raise redis.TimeoutError("Timeout reading from socket") from None
+        except OSError as error:
+            connection.abort()
+            raise redis.ConnectionError(f"Error on the socket: {error}") from error
+
+    async def _connect(self) -> _Connection:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # What was connected in another loop is of no use in this one.
+            if self._connection is not None:
+                self._connection.abort()
+            self._loop, self._connecting, self._connection = loop, asyncio.Lock(), None
+        async with self._connecting:
+            if self._connection is None or not self._connection.is_open:
+                driver = self._driver()
+                await driver.connect()
+                self._connection = _Connection(driver)
+            return self._connection
+
+
+class _Connection(asyncio.Protocol):
+    """A connection that the driver made, with the calls that wait for replies on it."""
+
+    def __init__(self, driver: Any) -> None:
+        self._writer = driver._writer
+        self._transport = self._writer.transport
+        # The streams know how to close, and to hold back a writer that is too fast.
+        self._streams = self._transport.get_protocol()
+        self._reader = new_reader()
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self.is_open = True
+        self._transport.set_protocol(self)
+        # The connection is ours from now on: the driver would complain that it was not told.
+        driver._reader = driver._writer = None
+
+    def write(self, packed: Sequence[bytes], count: int) -> list[asyncio.Future[Any]]:
+        """Send what was packed; return what becomes its replies."""
+        replies = [self._loop.create_future() for _ in range(count)]
+        self._waiting.extend(replies)
+        for piece in packed:
+            self._transport.write(piece)
+        return replies
+
+    async def drain(self) -> None:
+        """Wait until the server has taken enough of what was sent."""
+        if self._transport.get_write_buffer_size():
+            await self._writer.drain()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out the replies that are whole."""
+        self._reader.feed(data)
+        try:
+            while (reply := self._reader.gets()) is not NO_REPLY:
+                if isinstance(reply, hiredis.PushNotification):
+                    continue
+                future = self._waiting.popleft()
+                if not future.done():  # whoever asked may have given up
+                    future.set_result(reply)
+        except (redis.RedisError, IndexError):
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who waits."""
+        self.is_open = False
+        self._streams.connection_lost(exc)
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(redis.ConnectionError("Connection closed by server."))
+                future.exception()  # whoever asked may have given up
+
+    def pause_writing(self) -> None:
+        """Hold back whoever drains."""
+        self._streams.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Let them go on."""
+        self._streams.resume_writing()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self.is_open = False
+        with suppress(RuntimeError):  # its loop has ended
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """Close the connection."""
+        self.is_open = False
+        self._transport.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()

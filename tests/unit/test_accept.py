@@ -1,0 +1,89 @@
+"""What enqueue and enqueue_many send, without a store: arguments, their order and their bounds."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from fairlane import Settings
+from fairlane.errors import FairlaneError, InvalidData, InvalidMac, PayloadTooLarge, UnknownTaskType
+from fairlane.verbs import Enqueue, EnqueueMany
+from fairlane.verbs.accept import Item
+
+MAC = "02:00:00:00:00:01"
+OTHER = "02:00:00:00:00:02"
+
+
+def test_an_enqueue_sends_six_arguments() -> None:
+    usual = Enqueue("02-00-00-00-00-01", "text", {}, task_id="b")
+    assert usual.args(Settings()) == ("b", MAC, "text", "text", b"{}", 0)
+
+
+def test_ids_of_a_batch_are_of_the_usual_kind() -> None:
+    args = EnqueueMany([(MAC, "text", {"n": n}) for n in range(5)]).args(Settings())
+    assert len({uuid.UUID(str(task_id)) for task_id in args[::6]}) == 5
+
+
+def test_the_order_of_the_items_stays() -> None:
+    batch = [
+        Enqueue(MAC, "text", {}, task_id="a"),
+        Enqueue(OTHER, "text", {}, task_id="b"),
+        Enqueue(MAC, "ocr", {}, task_id="c"),
+        Enqueue(MAC, "text", {}, task_id="d", ttl_ms=1),
+    ]
+    one_by_one = [arg for item in batch for arg in item.args(Settings())]
+    assert EnqueueMany(batch).args(Settings()) == one_by_one
+
+
+def test_an_item_is_a_tuple_a_mapping_or_an_enqueue() -> None:
+    named = {"mac": MAC, "task_type": "text", "data": {}, "task_id": "b", "ttl_ms": 7}
+    batch = EnqueueMany([Enqueue(MAC, "text", {}, task_id="a"), named, (MAC, "text", {})])
+    first, second = batch.args(Settings())[:6], batch.args(Settings())[6:12]
+    assert first == ["a", MAC, "text", "text", b"{}", 0]
+    assert second == ["b", MAC, "text", "text", b"{}", 7]
+
+
+def test_a_batch_is_the_same_each_time_it_is_sent() -> None:
+    batch = EnqueueMany((MAC, "text", {"n": n}) for n in range(3))
+    assert batch.args(Settings()) == batch.args(Settings())
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        (MAC, "text"),
+        (MAC, "text", {}, "more"),
+        {"mac": MAC, "task_type": "text"},
+        {"mac": MAC, "task_type": "text", "data": {}, "colour": "red"},
+        7,
+        None,
+    ],
+    ids=str,
+)
+def test_an_item_that_is_none(item: Any) -> None:
+    good: Item = (MAC, "text", {})
+    for batch in ([item], [good, item], [Enqueue(MAC, "text", {}), item]):
+        with pytest.raises(InvalidData, match="items"):
+            EnqueueMany(batch)
+
+
+@pytest.mark.parametrize(
+    ("item", "error"),
+    [
+        (("nonsense", "text", {}), InvalidMac),
+        ((MAC, "video", {}), UnknownTaskType),
+        ((MAC, ["text"], {}), UnknownTaskType),
+        ((MAC, "text", {"a": {1}}), InvalidData),
+        ((MAC, "text", {"a": "x" * 256 * 1024}), PayloadTooLarge),
+    ],
+    ids=["mac", "type", "no type", "data", "size"],
+)
+def test_a_bad_item_raises_what_enqueue_raises(item: Any, error: type[FairlaneError]) -> None:
+    good: Item = (MAC, "text", {})
+    for batch in ([item], [good, item], [Enqueue(MAC, "text", {}), item]):
+        with pytest.raises(error):
+            EnqueueMany(batch).args(Settings())
+    with pytest.raises(error):
+        Enqueue(*item).args(Settings())

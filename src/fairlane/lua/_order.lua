@@ -186,12 +186,12 @@ local function next_under_aging(L, exclude_mac)
   return mac and device(mac, L)
 end
 
--- One turn in four may go to the device longest in `waiting` past T_starve, with a batch of 1, if
--- neither its tag nor its site's is more than one task ahead of v.
-local function next_by_guard(L, exclude_mac)
+-- One turn in four may go, before `mac` whose turn it is, to the device longest in `waiting` past
+-- T_starve, with a batch of 1, if neither its tag nor its site's is more than a task ahead of v.
+local function next_by_guard(L, exclude_mac, mac)
   local turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0
   local first = turns % 4 == 3 and call('ZRANGE', WAITING .. L.suffix, 0, 0, 'WITHSCORES') or {}
-  if not first[1] or first[1] == exclude_mac
+  if not first[1] or first[1] == mac or first[1] == exclude_mac
     or tonumber(first[2]) > now - C.starvation_after_ms then
     return nil
   end
@@ -217,12 +217,6 @@ local function next_device(L, exclude_mac)
   end
   local sites = order_of_sites(L)
   local top = call('ZREVRANGE', sites.schedule, 0, 1, 'WITHSCORES')
-  d = top[1] and (d or next_by_guard(L, exclude_mac))
-  if d then
-    d.tag = -tonumber(call('ZSCORE', place_of(d).schedule, d.mac))
-    d.site_tag = top[3] and -tonumber(call('ZSCORE', sites.schedule, d.site))
-    return d
-  end
   local at = 1
   if top[3] and exclude_mac ~= '' then
     local first = order_of_devices(L, top[1]).schedule
@@ -236,6 +230,12 @@ local function next_device(L, exclude_mac)
   if not mac then
     -- Only a store that somebody else wrote to has a site without devices.
     return nil
+  end
+  d = d or next_by_guard(L, exclude_mac, mac)
+  if d then
+    d.tag = -tonumber(call('ZSCORE', place_of(d).schedule, d.mac))
+    d.site_tag = top[3] and -tonumber(call('ZSCORE', sites.schedule, d.site))
+    return d
   end
   d = device(mac, L)
   place_of(d)

@@ -131,7 +131,7 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
         return args
 
     def _shared(self, settings: Settings) -> Iterable[tuple[str, int, int, str]]:
-        """Return what groups the items: type, TTL, cost, and the site by rule where none is given."""
+        """Return what groups the items: type, TTL, cost, and the site, by rule if none is given."""
         if not settings.sites:
             return self._alike
         return (

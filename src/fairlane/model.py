@@ -205,19 +205,33 @@ class DeviceLane:
     """A device in one lane.
 
     `rank` is its place in the service order, -1 when it is not in the schedule, and then
-    `held_by` says why: `nothing queued`, `paused`, `backoff` (until `until_ms`) or `turn`.
+    `held_by` says why: `nothing queued`, `paused`, `backoff` (until `until_ms`), `turn`,
+    `max_running` or `rate` (a token at `until_ms`).
     `tag` is its start tag under `fair`.
     """
 
     lane: str
     queued: int
     pending: int
+    leased: int
     oldest_ms: int
     served_at_ms: int
     rank: int
     tag: int
     held_by: str
     until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLimits:
+    """What was configured of a device; 0 is no limit, and an empty site none of its own."""
+
+    weight: float = 1.0
+    paused: bool = False
+    min_running: int = 0
+    max_running: int = 0
+    rate_per_s: float = 0.0
+    site: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +247,9 @@ class Device:
     oldest_ms: int
     waited_ms: int
     score: float
-    weight: float
-    paused: bool
+    leased: int
+    site: str
+    limits: DeviceLimits
     lanes: tuple[DeviceLane, ...]
 
 
@@ -250,6 +265,8 @@ class Lane:
     slots: int
     credits: int
     backoffs: int
+    throttled: int
+    sites: int
     v: int
 
 

@@ -5,15 +5,16 @@ functions that it calls and the verb's file, in this order, and is called by the
 Two versions of fairlane side by side therefore call two scripts; no deploy swaps code under a
 running process.
 
-Only what a verb calls goes with it: Lua makes every function of a script anew in each run, and all
-of them together cost 19 µs, more than the commands of most verbs.
+Only what a verb calls goes with it, and a setting stands as a literal where the files say `C.name`:
+Lua makes every function and table of a script anew in each run; all of them together cost 19 µs,
+more than the commands of most verbs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -24,7 +25,18 @@ from fairlane.settings import Settings
 
 PRELUDE: Final = "_prelude"
 #: The shared functions; each may call those above it.
-SHARED: Final = ("_task", "_device", "_order", "_turn", "_limits")
+SHARED: Final = (
+    "_task",
+    "_device",
+    "_limits",
+    "_tags",
+    "_cost",
+    "_order",
+    "_turn",
+    "_sites",
+    "_admission",
+    "_capacity",
+)
 _SETTING: Final = re.compile(r"\bC\.(\w+)")
 _FLAGS: Final = re.compile(r"^-- Flags +(\S+)$", re.MULTILINE)
 # A comment is one name that nobody has, and a field is none at all.
@@ -53,7 +65,7 @@ def read(name: str) -> str:
 
 @cache
 def load(name: str, keys: Keys, agreed: tuple[Settings, str] | None) -> Script:
-    """Return the whole script of a verb, with the settings that it uses as constants.
+    """Return the whole script of a verb, with the settings that it uses as literals.
 
     `agreed` are the settings joined and the store's digest of them: the script answers
     CONFIG_CHANGED when the store has another digest by now. Without them it is a script that sets
@@ -66,20 +78,14 @@ def load(name: str, keys: Keys, agreed: tuple[Settings, str] | None) -> Script:
     flags = _FLAGS.search(body)
     shebang = f"#!lua flags={flags[1]}" if flags else "#!lua"
     text = "\n".join([read(PRELUDE), *_called(body), body])
-    constants = [keys.lua(_NAME.findall(text))]
+    digest = "nil"
     if agreed is not None:
-        settings, digest = agreed
-        used = set(_SETTING.findall(text))
-        values = {name: value for name, value in settings.constants().items() if name in used}
-        constants.append(f"local DIGEST, C = '{digest}', {_table(values)}")
-    else:
-        constants.append("local DIGEST")
-    source = "\n".join([shebang, *constants, text]).encode()
+        settings, store_digest = agreed
+        values, digest = settings.constants(), repr(store_digest)
+        text = _SETTING.sub(lambda found: repr(values[found[1]]), text)
+    head = f"{shebang}\n{keys.lua(_NAME.findall(text))}\nlocal DIGEST = {digest}\n"
+    source = (head + text).encode()
     return Script(name, source, hashlib.sha1(source, usedforsecurity=False).hexdigest())
-
-
-def _table(values: Mapping[str, str | float]) -> str:
-    return "{ " + ", ".join(f"{name} = {value!r}" for name, value in values.items()) + " }"
 
 
 @cache

@@ -21,6 +21,7 @@ from typing import Any, Final, get_type_hints
 
 from fairlane import formulas
 from fairlane.errors import InvalidSettings
+from fairlane.site import SiteRule
 from fairlane.tasktype import DEFAULT_TASK_TYPES, SEED_TASK_TYPES, TaskType
 
 PREFIX: Final = "FAIRLANE_"
@@ -35,6 +36,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
 }
+_MAY_BE_ZERO: Final = ("defer_jitter_percent",)
 #: The requirement document, to the letter as far as atomic steps allow (design section 9).
 SEED: Final[Mapping[str, Any]] = {
     "flow": "turns",
@@ -45,6 +47,7 @@ SEED: Final[Mapping[str, Any]] = {
     "backpressure_cpu": "total",
     "task_types": SEED_TASK_TYPES,
     "resume_percent": 75,
+    "defer_jitter_percent": 0,
 }
 
 
@@ -92,6 +95,9 @@ class Settings:
     task_types: tuple[TaskType, ...] = _shared(DEFAULT_TASK_TYPES, "task types, lanes and queues")
     max_total_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "G_max: pending tasks in all")
     max_per_mac_pending: int = _shared(formulas.MAX_PER_MAC_PENDING, "pending tasks of one device")
+    max_per_site_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "pending tasks of one site")
+    low_mark_percent: int = _shared(90, "a limit that was met holds until the count falls to this")
+    sites: tuple[SiteRule, ...] = _shared((), "which MAC prefixes are which site: 02:42=lab,…")
     max_payload_bytes: int = _shared(256 * 1024, "a task's encoded data")
     max_result_bytes: int = _shared(256 * 1024, "a task's encoded result")
     task_ttl_ms: int = _shared(3_600_000, "a task older than this is expired")
@@ -105,6 +111,7 @@ class Settings:
     defer_backoff_base_ms: int = _shared(formulas.DEFER_BACKOFF_BASE_MS, "the first backoff")
     defer_backoff_max_ms: int = _shared(formulas.DEFER_BACKOFF_MAX_MS, "the longest backoff")
     max_attempts: int = _shared(3, "starts that may fail or be lost before a task is dead")
+    defer_jitter_percent: int = _shared(10, "a backoff lasts up to this much longer, 0 = exact")
     retry_backoff_base_ms: int = _shared(5_000, "the wait after the first failed attempt; doubles")
     lease_ms: int = _shared(30_000, "a lease without a start or a heartbeat; a worker's TTL")
     active_ttl_ms: int = _shared(900_000, "the longest two-step turn: the lock's EX")
@@ -164,8 +171,8 @@ class Settings:
     def constants(self) -> dict[str, str | float]:
         """Return the shared settings that scripts compute with, and the lanes as a list."""
         values = {item.name: getattr(self, item.name) for item in shared_fields()}
-        del values["task_types"]
-        return {**values, "lanes": ",".join(self.lanes)}
+        del values["task_types"], values["sites"]
+        return {**values, "lanes": ",".join(self.lanes), "types": ",".join(self.lane_by_type)}
 
     @cached_property
     def digest(self) -> str:
@@ -214,6 +221,11 @@ class Settings:
     def lane_by_type(self) -> Mapping[str, str]:
         """The lane of every task type."""
         return {kind.name: kind.lane for kind in self.task_types}
+
+    def site_of(self, mac: str) -> str:
+        """Return the site of a canonical MAC by the longest prefix that matches, or nothing."""
+        rules = [rule for rule in self.sites if mac.startswith(rule.prefix)]
+        return max(rules, key=lambda rule: len(rule.prefix)).site if rules else ""
 
     @property
     def files_dir(self) -> Path:
@@ -267,6 +279,8 @@ def _parse(hint: Any, text: str) -> Any:
         return Path(text)
     if hint == tuple[Path, ...]:
         return tuple(Path(part) for part in text.split(os.pathsep) if part)
+    if hint == tuple[SiteRule, ...]:
+        return tuple(SiteRule.of(rule) for rule in text.split(",") if rule)
     if hint == tuple[TaskType, ...]:
         return tuple(TaskType.of(item) for item in json.loads(text))
     return text
@@ -275,6 +289,8 @@ def _parse(hint: Any, text: str) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, tuple) and all(isinstance(part, Path) for part in value):
         return os.pathsep.join(map(str, value))
+    if isinstance(value, tuple) and all(isinstance(part, SiteRule) for part in value):
+        return ",".join(map(str, value))
     if isinstance(value, tuple):
         return json.dumps([kind.as_dict() for kind in value], sort_keys=True)
     return str(value)
@@ -310,8 +326,9 @@ def _wrong_values(settings: Settings) -> list[str]:
         value = getattr(settings, item.name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if not 0 < value <= 10**12:
-            problems.append(f"{item.name}: {value} is not between 1 and 10^12")
+        least = 0 if item.name in _MAY_BE_ZERO else 1
+        if not (0 < value <= 10**12 or value == least):
+            problems.append(f"{item.name}: {value} is not between {least} and 10^12")
     return problems
 
 

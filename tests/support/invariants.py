@@ -17,7 +17,11 @@ DeviceLane: TypeAlias = tuple[str, str]  # mac, lane
 SATURATED = 2**52
 _WAITING = (TaskState.PENDING, TaskState.DELAYED)
 _LEASED = (TaskState.LEASED, TaskState.RUNNING)
-_CONFIGURED = {"weight", "paused"}
+_CONFIGURED = {
+    *("weight", "paused", "min_running", "max_running", "rate", "site"),
+    *("configured", "tokens", "tokens_at"),
+}
+DEFAULT = "default"
 
 
 def check_invariants(redis: Any, keys: Keys, settings: Settings, now_ms: int) -> None:
@@ -25,8 +29,11 @@ def check_invariants(redis: Any, keys: Keys, settings: Settings, now_ms: int) ->
     seen = _See(redis, keys, settings, now_ms)
     _check_places(seen)
     _check_counters(seen)
+    _check_leases(seen)
+    _check_sites(seen)
     _check_membership(seen)
     _check_order(seen)
+    _check_tags(seen)
     _check_totals(seen)
     _check_capacity(seen)
     _check_bounds(seen)
@@ -59,8 +66,13 @@ class _See:
             for lane in settings.lanes
             if (queue := self.get(keys.device("QUEUE", mac, lane), []))
         }
+        self.sites = {DEFAULT} | {self.site(mac) for mac in self.macs}
         self.delayed: dict[str, float] = self.scores("DELAYED")
         self.dead: list[str] = self.get(keys.name("DEAD_LETTER"), [])
+
+    def held(self, prefix: str) -> list[str]:
+        """Return the names of the keys that begin so."""
+        return [name for name in self._held if name.startswith(prefix)]
 
     def get(self, name: str, otherwise: Any) -> Any:
         return self._held.get(name, otherwise)
@@ -71,6 +83,27 @@ class _See:
 
     def hash(self, name: str) -> dict[str, str]:
         found: dict[str, str] = self.get(name, {})
+        return found
+
+    def site(self, mac: str) -> str:
+        """Return a device's site: the configured one, else the one that came with its tasks."""
+        meta = self.meta(mac)
+        return meta.get("site") or meta.get("at_site") or DEFAULT
+
+    def order(self, lua: str, lane: str, site: str) -> str:
+        """Return a key of a site's order; under `aging` there is one for all devices."""
+        inner = site != DEFAULT and (self.settings.policy == "fair" or lua == "VIRTUAL")
+        return self.keys.lane(lua, lane) + (f"@{site}" if inner else "")
+
+    def scheduled(self, lane: str) -> dict[str, float]:
+        """Return every device that stands in one of the lane's schedules, and its score."""
+        found: dict[str, float] = {}
+        for site in self.sites:
+            members = dict(self.get(self.order("SCHEDULE", lane, site), []))
+            assert all(self.site(mac) == site for mac in members) or (
+                self.settings.policy == "aging"
+            )
+            found |= members
         return found
 
     def meta(self, mac: str) -> dict[str, str]:
@@ -91,7 +124,7 @@ def _read(redis: Any, keys: Keys, settings: Settings) -> dict[str, Any]:
     rows = {keys.name(row.lua): row.type.partition(",")[0] for row in (*TABLE, ABNORMAL)}
     kinds = {}
     for name in redis.keys("*"):
-        plain = name
+        plain = name.partition("@")[0]
         for lane in settings.lanes:
             plain = plain.removesuffix(f":{lane}")
         longest = max(
@@ -174,9 +207,49 @@ def _check_counters(seen: _See) -> None:
             assert stored == min(ages, default=0) if exact else stored in ages, (mac, lane)
             oldest += [stored] if queue else []
         assert int(meta.get("oldest_created_at") or 0) == min(oldest, default=0), mac
-        if not by_mac[mac]:
+        if not by_mac[mac] and not int(meta.get("leased", 0)):
             left = {name for name in meta if not name.endswith("unschedulable_until")}
             assert left <= _CONFIGURED, f"a drained device keeps its settings only: {left}"
+
+
+def _check_leases(seen: _See) -> None:
+    """A device's, a site's count of leases is that of the leased tasks, lane by lane."""
+    leased: Counter[DeviceLane] = Counter()
+    for record in seen.tasks.values():
+        if TaskState(record["state"]) in _LEASED:
+            leased[record["mac"], record["lane"]] += 1
+    for mac in seen.macs:
+        meta = seen.meta(mac)
+        total = sum(leased[mac, lane] for lane in seen.settings.lanes)
+        assert int(meta.get("leased", 0)) == total, mac
+        for lane in seen.settings.lanes:
+            assert int(meta.get(seen.field(lane, "leased"), 0)) == leased[mac, lane], (mac, lane)
+    for lane in seen.settings.lanes:
+        for site in seen.sites:
+            virtual = seen.hash(seen.order("VIRTUAL", lane, site))
+            count = sum(leased[mac, lane] for mac in seen.macs if seen.site(mac) == site)
+            assert int(virtual.get("leased", 0)) == count, (lane, site)
+
+
+def _check_sites(seen: _See) -> None:
+    """What is counted of sites; nothing is left of one without tasks."""
+    pending: Counter[str] = Counter()
+    for (mac, _), count in seen.waiting().items():
+        pending[seen.site(mac)] += count
+    del pending[DEFAULT]
+    counted = seen.hash(seen.keys.name("SITES_PENDING"))
+    assert {site: int(count) for site, count in counted.items() if ":" not in site} == {
+        site: count for site, count in pending.items() if count
+    }
+    assert int(counted.get(":all", 0)) == pending.total()
+    for lane in seen.settings.lanes:
+        if seen.settings.policy == "fair":
+            able = {site for site in seen.sites if seen.get(seen.order("SCHEDULE", lane, site), [])}
+            assert set(seen.scores("SITES", lane)) == able, lane
+        for name in seen.held(seen.keys.lane("VIRTUAL", lane) + "@"):
+            site = name.partition("@")[2]
+            has_tasks = bool(seen.get(seen.order("SCHEDULE", lane, site), []))
+            assert has_tasks or int(seen.hash(name).get("leased", 0)), f"{name} is left"
 
 
 def _check_membership(seen: _See) -> None:
@@ -191,9 +264,16 @@ def _check_membership(seen: _See) -> None:
             and mac not in backoff
             and f"{lane}|{mac}" not in turns
             and seen.meta(mac).get("paused") != "1"
+            and not _is_limited(seen, mac)
         }
-        assert set(seen.scores("SCHEDULE", lane)) == can_go, lane
+        assert set(seen.scheduled(lane)) == can_go, lane
         assert set(seen.scores("WAITING", lane)) == can_go, lane
+        floor = {
+            mac
+            for mac in can_go
+            if int(seen.meta(mac).get("leased", 0)) < int(seen.meta(mac).get("min_running", 0))
+        }
+        assert set(seen.scores("FLOOR", lane)) == floor, lane
         for mac, until in backoff.items():
             assert int(seen.meta(mac)[seen.field(lane, "unschedulable_until")]) == until, mac
     for turn in turns:
@@ -205,7 +285,7 @@ def _check_order(seen: _See) -> None:
     """S03, S04: the values that order devices are those that their tasks and turns give now."""
     for lane in seen.settings.lanes:
         waits = seen.scores("WAITING", lane)
-        for mac, score in seen.scores("SCHEDULE", lane).items():
+        for mac, score in seen.scheduled(lane).items():
             meta = seen.meta(mac)
             oldest = int(meta[seen.field(lane, "oldest_created_at")])
             turn = int(meta.get(seen.field(lane, "turn")) or 0)
@@ -220,6 +300,38 @@ def _check_order(seen: _See) -> None:
                 assert seen.now_ms - oldest >= seen.settings.aging_max_wait_ms, mac
                 never = (2 * SATURATED - score) // 1024 == oldest
                 assert (score == SATURATED - turn) if turn else never, mac
+
+
+def _is_limited(seen: _See, mac: str) -> bool:
+    """Whether a device is at its max_running, or has no token."""
+    meta = seen.meta(mac)
+    most, rate = int(meta.get("max_running", 0)), float(meta.get("rate", 0))
+    if most and int(meta.get("leased", 0)) >= most:
+        return True
+    if not rate or "tokens" not in meta:
+        return False
+    gathered = (seen.now_ms - int(meta["tokens_at"])) * rate / 1000
+    tokens = min(max(1, rate), float(meta["tokens"]) + gathered)
+    # One that has a token by now is let in by the next sweep or claim.
+    waits = any(mac in seen.scores("THROTTLED", lane) for lane in seen.settings.lanes)
+    return tokens < 1 - 1e-6 or waits
+
+
+def _check_tags(seen: _See) -> None:
+    """A tag stands in one place: in the schedule, beside leases, or remembered while ahead of v."""
+    if seen.settings.policy != "fair":
+        return
+    for lane in seen.settings.lanes:
+        scheduled = seen.scheduled(lane)
+        for site in seen.sites:
+            remembered = dict(seen.get(seen.order("FINISH", lane, site), []))
+            assert not set(remembered) & set(scheduled), lane
+            for mac in remembered:
+                assert seen.field(lane, "tag") not in seen.meta(mac), mac
+        for mac in seen.macs:
+            held = seen.field(lane, "tag") in seen.meta(mac)
+            has_leases = int(seen.meta(mac).get(seen.field(lane, "leased"), 0)) > 0
+            assert held == (has_leases and mac not in scheduled), (mac, lane)
 
 
 def _check_totals(seen: _See) -> None:

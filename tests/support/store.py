@@ -24,6 +24,7 @@ R = TypeVar("R")
 
 START_MS: Final = 1_750_000_000_000
 LANE: Final = "text"
+ESTIMATE_MS: Final = 10
 
 
 class Clock:
@@ -90,12 +91,16 @@ class Store:
         """Finish a running task."""
         return self.run(verbs.Finish(leased.task_id, leased.attempt, result))
 
-    def served(self, turns: int, **options: Any) -> list[str]:
-        """Take one task after the other, each leased, run and done; return whose they were."""
+    def served(self, turns: int, run_ms: int = ESTIMATE_MS, **options: Any) -> list[str]:
+        """Take one task after the other, each leased, run and done; return whose they were.
+
+        A run takes `run_ms`: by default what the store assumes before any task has run.
+        """
         run, macs = self.client.run, []
         for _ in range(turns):
             for leased in run(verbs.Claim(LANE, 1, **options)).leased:
                 run(verbs.Start(leased.task_id, leased.attempt, "worker", "run"))
+                self.clock.advance(run_ms)
                 run(verbs.Finish(leased.task_id, leased.attempt))
                 macs.append(leased.mac)
         self.check()

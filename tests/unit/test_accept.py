@@ -9,6 +9,7 @@ import pytest
 
 from fairlane import Settings
 from fairlane.errors import FairlaneError, InvalidData, InvalidMac, PayloadTooLarge, UnknownTaskType
+from fairlane.site import SiteRule
 from fairlane.verbs import Enqueue, EnqueueMany
 from fairlane.verbs.accept import Item
 
@@ -16,14 +17,14 @@ MAC = "02:00:00:00:00:01"
 OTHER = "02:00:00:00:00:02"
 
 
-def test_an_enqueue_sends_six_arguments() -> None:
+def test_an_enqueue_sends_eight_arguments() -> None:
     usual = Enqueue("02-00-00-00-00-01", "text", {}, task_id="b")
-    assert usual.args(Settings()) == ("b", MAC, "text", "text", b"{}", 0)
+    assert usual.args(Settings()) == ("b", MAC, "text", "text", b"{}", 0, 0, "")
 
 
 def test_ids_of_a_batch_are_of_the_usual_kind() -> None:
     args = EnqueueMany([(MAC, "text", {"n": n}) for n in range(5)]).args(Settings())
-    assert len({uuid.UUID(str(task_id)) for task_id in args[::6]}) == 5
+    assert len({uuid.UUID(str(task_id)) for task_id in args[6::3]}) == 5
 
 
 def test_the_order_of_the_items_stays() -> None:
@@ -33,16 +34,40 @@ def test_the_order_of_the_items_stays() -> None:
         Enqueue(MAC, "ocr", {}, task_id="c"),
         Enqueue(MAC, "text", {}, task_id="d", ttl_ms=1),
     ]
-    one_by_one = [arg for item in batch for arg in item.args(Settings())]
-    assert EnqueueMany(batch).args(Settings()) == one_by_one
+    assert EnqueueMany(batch).args(Settings()) == [
+        *("text", "text", 0, 0, "", 2, "a", MAC, b"{}", "b", OTHER, b"{}"),
+        *("ocr", "ocr", 0, 0, "", 1, "c", MAC, b"{}"),
+        *("text", "text", 1, 0, "", 1, "d", MAC, b"{}"),
+    ]
+
+
+def test_a_site_is_the_given_one_or_that_of_the_longest_prefix() -> None:
+    rules = (SiteRule("02", "all"), SiteRule("02:00:00:00:00", "few"), SiteRule("04", "else"))
+    settings = Settings(sites=rules)
+    batch = EnqueueMany([(MAC, "text", {}), Enqueue(MAC, "text", {}, site="own", cost_ms=9)])
+    assert batch.args(settings)[:5] == ["text", "text", 0, 0, "few"]
+    assert batch.args(settings)[9:14] == ["text", "text", 0, 9, "own"]
+    assert Enqueue(MAC, "text", {}).args(settings)[-1] == "few"
+
+
+@pytest.mark.parametrize("site", ["", "A", "a b", "-a", "a" * 65, "a@b", "a:b", "ä", 7, b"a"])
+def test_another_site(site: str) -> None:
+    with pytest.raises(InvalidData, match=r"site: .*use 1 to 64 of"):
+        Enqueue(MAC, "text", {}, site=site)
+
+
+@pytest.mark.parametrize("cost_ms", [0, -1, 1.5, True, "7", 7 * 24 * 3_600_000 + 1])
+def test_another_cost(cost_ms: int) -> None:
+    with pytest.raises(InvalidData, match=r"cost_ms: .*send 1 to"):
+        Enqueue(MAC, "text", {}, cost_ms=cost_ms)
 
 
 def test_an_item_is_a_tuple_a_mapping_or_an_enqueue() -> None:
     named = {"mac": MAC, "task_type": "text", "data": {}, "task_id": "b", "ttl_ms": 7}
     batch = EnqueueMany([Enqueue(MAC, "text", {}, task_id="a"), named, (MAC, "text", {})])
-    first, second = batch.args(Settings())[:6], batch.args(Settings())[6:12]
-    assert first == ["a", MAC, "text", "text", b"{}", 0]
-    assert second == ["b", MAC, "text", "text", b"{}", 7]
+    args = batch.args(Settings())
+    assert args[:9] == ["text", "text", 0, 0, "", 1, "a", MAC, b"{}"]
+    assert args[9:18] == ["text", "text", 7, 0, "", 1, "b", MAC, b"{}"]
 
 
 def test_a_batch_is_the_same_each_time_it_is_sent() -> None:

@@ -1,4 +1,4 @@
-"""Set a device's weight or pause; active at once on its backlog."""
+"""Set a device's weight, pause, limits or site; active at once on its backlog."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import pytest
 
 from fairlane import verbs
 from fairlane.errors import InvalidData, InvalidMac
+from fairlane.model import DeviceLimits
 from support.store import Store, mac
 
 
 def test_returns_what_is_in_force(store: Store) -> None:
-    assert store.run(verbs.Configure(mac(1))) == (1.0, False)
-    assert store.run(verbs.Configure(mac(1), weight=2.5)) == (2.5, False)
-    assert store.run(verbs.Configure(mac(1), paused=True)) == (2.5, True)
-    device = store.client.device(mac(1))
-    assert (device.weight, device.paused) == (2.5, True)
+    assert store.run(verbs.Configure(mac(1))) == DeviceLimits()
+    assert store.run(verbs.Configure(mac(1), weight=2.5)) == DeviceLimits(weight=2.5)
+    paused = DeviceLimits(weight=2.5, paused=True)
+    assert store.run(verbs.Configure(mac(1), paused=True)) == paused
+    assert store.client.device(mac(1)).limits == paused
 
 
 def test_a_device_with_the_defaults_is_not_remembered(store: Store) -> None:
     store.run(verbs.Configure(mac(1), weight=3, paused=True))
     assert store.redis.exists(store.keys.device("META", mac(1)))
-    assert store.run(verbs.Configure(mac(1), weight=1, paused=False)) == (1.0, False)
+    assert store.run(verbs.Configure(mac(1), weight=1, paused=False)) == DeviceLimits()
     assert not store.redis.exists(store.keys.device("META", mac(1)))
 
 
@@ -28,7 +29,7 @@ def test_a_weight_outlives_the_backlog(store: Store) -> None:
     store.run(verbs.Configure(mac(1), weight=3))
     store.enqueue(1)
     store.served(1)
-    assert store.client.device(mac(1)).weight == 3
+    assert store.client.device(mac(1)).limits.weight == 3
 
 
 def test_a_paused_device_is_not_served_and_then_it_is(store: Store) -> None:

@@ -22,7 +22,7 @@ def defer(leased: Leased, scope: Scope = "task") -> verbs.Defer:
 
 @scopes
 def test_the_backoff_doubles_up_to_its_cap(open_store: Open, scope: Scope) -> None:
-    store = open_store(max_defers=7)
+    store = open_store(max_defers=7, defer_jitter_percent=0)
     (task_id,) = store.enqueue(1, ttl_ms=24 * 3_600_000)
     waits = []
     for defers in range(1, 8):

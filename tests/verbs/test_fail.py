@@ -14,7 +14,12 @@ def fail(leased: Leased, **options: object) -> verbs.Fail:
 
 
 def test_a_failed_attempt_is_tried_again_after_a_backoff_that_doubles(open_store: Open) -> None:
-    store = open_store(max_attempts=6, retry_backoff_base_ms=5_000, defer_backoff_max_ms=30_000)
+    store = open_store(
+        max_attempts=6,
+        retry_backoff_base_ms=5_000,
+        defer_backoff_max_ms=30_000,
+        defer_jitter_percent=0,
+    )
     (task_id,) = store.enqueue(1)
     waits = []
     for attempt in range(1, 6):

@@ -57,7 +57,10 @@ def test_fair_admission(
     server: Server, pending: int, count: int, in_all: int, per_mac: int
 ) -> None:
     chosen = Settings(max_total_pending=in_all, max_per_mac_pending=per_mac)
-    refused = evaluate(server, f"{{ refusal({count}, {pending}) }}", chosen)
+    server.empty()
+    levels = f"{{ pending = {pending}, sited = 0, crossed = 0 }}"
+    call = f"refusal({levels}, {{ meta = 'm', whole = {{}} }}, 'default', {count})"
+    refused = evaluate(server, f"{{ {call} }}", chosen)
     limit = formulas.device_limit(pending, max_total_pending=in_all, max_per_mac_pending=per_mac)
     if pending >= in_all:
         assert refused == ["global_full", pending, in_all]
@@ -72,7 +75,8 @@ def test_fair_admission(
 def test_system_admission(server: Server, pending: int, over: int, in_all: int) -> None:
     server.empty()
     chosen = Settings(admission="system", max_total_pending=in_all)
-    refused = evaluate(server, f"{{ refusal(0, {pending}, {over}) }}", chosen)
+    call = f"refusal({{ pending = {pending}, crossed = {over} }}, {{}}, 'default', 0)"
+    refused = evaluate(server, f"{{ {call} }}", chosen)
     assert bool(refused) == formulas.overloaded(pending, over, max_total_pending=in_all)
 
 

@@ -6,13 +6,19 @@ import pytest
 
 from fairlane import formulas, verbs
 from fairlane.errors import InvalidMac
+from fairlane.model import DeviceLimits
 from support.store import LANE, Store, mac
 from verbs.conftest import Open
 
 
 def test_an_unknown_device_has_nothing_pending(store: Store) -> None:
     device = store.run(verbs.InspectDevice(mac(1)))
-    assert (device.pending, device.waited_ms, device.score, device.weight) == (0, 0, 0.0, 1.0)
+    assert (device.pending, device.waited_ms, device.score, device.limits) == (
+        0,
+        0,
+        0.0,
+        DeviceLimits(),
+    )
     assert {(lane.lane, lane.rank, lane.held_by) for lane in device.lanes} == {
         ("ocr", -1, "nothing queued"),
         ("text", -1, "nothing queued"),

@@ -30,7 +30,7 @@ def test_a_new_policy_seats_every_device_anew(open_store: Open, before: str, aft
     store.run(verbs.Defer(leased.task_id, leased.attempt, "", "device"))
     store.client.migrate(store.other(policy=after).settings)
     store.check()
-    store.clock.advance(30_000)
+    store.clock.advance(33_000)
     assert len(store.served(15)) == 11
 
 

@@ -25,9 +25,11 @@ def test_returns_what_is_left_and_whether_another_starves(store: Store) -> None:
 def test_an_empty_device_leaves_nothing_behind(store: Store) -> None:
     store.enqueue(1)
     held = opened(store)
-    store.run(verbs.Pop(*held))
+    (leased,) = store.run(verbs.Pop(*held)).leased
     assert store.run(verbs.Release(*held)) == Released(0, other_starved=False)
     assert store.run(verbs.ClaimDevice(LANE)) is None
+    store.start(leased)
+    store.finish(leased)
     assert not store.redis.exists(store.keys.device("META", mac(1)))
 
 

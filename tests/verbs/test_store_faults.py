@@ -226,6 +226,7 @@ def test_the_backlog_of_a_full_store_drains(store: Store) -> None:
 
 LIVE = (
     verbs.Enqueue(mac(1), LANE, {}, task_id="a"),
+    verbs.Enqueue(mac(2), LANE, {}, site="home"),
     verbs.Claim(LANE, 1),
     verbs.Start("a", 1, "worker", "run"),
     verbs.Heartbeat("host:1:a", [LANE], 1, active=[("a", 1)]),
@@ -260,7 +261,7 @@ def test_a_foreign_value_under_one_of_our_keys_is_an_error(store: Store, row: Ke
         store.refuses(StoreError, LIVE[0], "WRONGTYPE")
     results = store.client.run_many(LIVE)
     told = [result for result in results if type(result) is StoreError]
-    assert all("WRONGTYPE" in str(error) for error in told)
+    assert all("WRONGTYPE" in str(error) for error in told), told
     assert bool(told) == (row.lua not in NOT_READ)
     assert store.redis.dump(name) == before or row.lua in NOT_READ
 

@@ -82,7 +82,8 @@ def test_a_heartbeat_keeps_a_lease(store: Store) -> None:
     assert store.run(verbs.Sweep()).lost == (f"{leased.task_id}.1",)
 
 
-def test_delays_and_backoffs_end_at_their_due_time(store: Store) -> None:
+def test_delays_and_backoffs_end_at_their_due_time(open_store: Open) -> None:
+    store = open_store(defer_jitter_percent=0)
     one, other = store.running(1), store.running(2)
     store.run(verbs.Defer(one.task_id, 1))
     due_ms = store.run(verbs.Defer(other.task_id, 1, "", "device")).due_ms

@@ -81,11 +81,14 @@ class AsyncClient:
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> Receipt:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
-        return accepted(
-            await self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        task = verbs.Enqueue(
+            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
+        return accepted(await self.run(task))
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""

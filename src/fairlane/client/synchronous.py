@@ -106,11 +106,14 @@ class Client:
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> Receipt:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
-        return accepted(
-            self.run(verbs.Enqueue(mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms))
+        task = verbs.Enqueue(
+            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
+        return accepted(self.run(task))
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""

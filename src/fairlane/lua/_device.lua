@@ -1,32 +1,46 @@
 -- Lanes and devices: their keys, queues and counters. Counters equal the lists after every `save`.
 
+-- A lane's keys end with `suffix`, its fields in a device's hash begin with `field`.
 local function lane_of(name)
-  local suffix = name == 'main' and '' or ':' .. name
-  local field = name == 'main' and '' or name .. '.'
-  return {
-    name = name, suffix = suffix,
-    schedule = SCHEDULE .. suffix, waiting = WAITING .. suffix, backoff = BACKOFF .. suffix,
-    virtual = VIRTUAL .. suffix, finish = FINISH .. suffix, inflight = INFLIGHT .. suffix,
-    pending = field .. 'pending_count', oldest = field .. 'oldest_created_at',
-    turn = field .. 'turn', served = field .. 'served_at', until_ = field .. 'unschedulable_until',
-  }
+  if name == 'main' then
+    return { name = name, suffix = '', field = '' }
+  end
+  return { name = name, suffix = ':' .. name, field = name .. '.' }
+end
+
+-- The limits of a device that has any; few devices do, so most cost no read.
+local function read_limits(d)
+  local f = call('HMGET', d.meta, 'weight', 'paused', 'min_running', 'max_running', 'rate',
+    'tokens', 'tokens_at', 'site')
+  d.weight, d.paused = tonumber(f[1]) or 1, f[2] == '1'
+  d.min_running, d.max_running = tonumber(f[3]), tonumber(f[4])
+  d.rate, d.tokens, d.tokens_at = tonumber(f[5]), tonumber(f[6]), tonumber(f[7])
+  d.limited = d.min_running or d.max_running or d.rate
+  d.site, d.site_is_set = f[8] or d.site, f[8]
 end
 
 -- The only place that builds a device's keys. `whole` is what a device's lanes share: a script that
 -- meets a device in two lanes hands the first one's to the second.
 local function device(mac, L, whole)
-  local meta = META .. mac
-  local f = call('HMGET', meta, 'pending_count', 'oldest_created_at', 'weight', 'paused',
-    L.pending, L.oldest, L.turn, L.served)
-  local oldest = tonumber(f[6])
-  return {
+  local meta, own = META .. mac, L.field
+  local f = call('HMGET', meta, 'pending_count', 'oldest_created_at', 'leased', 'configured',
+    'at_site', 'full', own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn',
+    own .. 'served_at', own .. 'leased', own .. 'tag')
+  local oldest = tonumber(f[8])
+  local d = {
     mac = mac, lane = L, meta = meta,
     queue = QUEUE .. mac .. L.suffix, turn_id = L.name .. '|' .. mac,
-    whole = whole or { total = tonumber(f[1]) or 0, oldest = tonumber(f[2]) },
-    weight = tonumber(f[3]) or 1, paused = f[4] == '1',
-    pending = tonumber(f[5]) or 0, oldest = oldest, oldest_before = oldest,
-    turn = tonumber(f[7]) or 0, served = tonumber(f[8]) or 0,
+    whole = whole or { total = tonumber(f[1]) or 0, oldest = tonumber(f[2]),
+      leased = tonumber(f[3]) or 0, full = f[6] },
+    weight = 1, site = f[5] or 'default',
+    pending = tonumber(f[7]) or 0, oldest = oldest, oldest_before = oldest,
+    turn = tonumber(f[9]) or 0, served = tonumber(f[10]) or 0,
+    leased = tonumber(f[11]) or 0, held = tonumber(f[12]),
   }
+  if f[4] then
+    read_limits(d)
+  end
+  return d
 end
 
 local function active_key(d)
@@ -80,7 +94,7 @@ local function refresh_oldest(d)
     d.whole.oldest = nil
     for name in string.gmatch(C.lanes, '[^,]+') do
       if name ~= d.lane.name then
-        local field = lane_of(name).oldest
+        local field = lane_of(name).field .. 'oldest_created_at'
         d.whole.oldest = older(d.whole.oldest, tonumber(call('HGET', d.meta, field)))
       end
     end
@@ -88,47 +102,111 @@ local function refresh_oldest(d)
   d.oldest, d.stale = left, nil
 end
 
+-- `n` leases of a device began, or ended (below 0). The next `save` writes the device's own count.
+local function count_leases(d, n)
+  d.leased, d.whole.leased, d.is_counted = d.leased + n, d.whole.leased + n, true
+  local site = d.site == 'default' and '' or '@' .. d.site
+  call('HINCRBY', VIRTUAL .. d.lane.suffix .. site, 'leased', n)
+end
+
+-- Pending tasks of a site came or went; `default` is what the others leave of all.
+local function count_site(site, delta)
+  if site ~= 'default' and delta ~= 0 then
+    call('HINCRBY', SITES_PENDING, ':all', delta)
+    if call('HINCRBY', SITES_PENDING, site, delta) == 0 then
+      call('HDEL', SITES_PENDING, site, 'full:' .. site)
+    end
+  end
+end
+
+-- The pending tasks that came or went, where others look for them: in all, per lane, site and
+-- device.
+local function count_pending(d, delta)
+  local total, limit = d.whole.total, C.max_per_mac_pending
+  call('INCRBY', GLOBAL_PENDING, delta)
+  call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
+  count_site(d.site, delta)
+  if total > limit then
+    call('SADD', OVERLOADED, d.mac)
+  elseif total - delta > limit then
+    call('SREM', OVERLOADED, d.mac)
+  end
+  if total == delta then
+    call('ZADD', MACS, now, d.mac)
+  elseif total == 0 then
+    call('ZREM', MACS, d.mac)
+  end
+end
+
+-- Forget what a device's hash said of tasks that it no longer has.
+local function forget(d)
+  local own, whole, gone = d.lane.field, d.whole, {}
+  if d.pending == 0 then
+    gone = { own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn', own .. 'served_at' }
+  end
+  if d.leased == 0 then
+    gone[#gone + 1], gone[#gone + 2] = own .. 'leased', own .. 'tag'
+  end
+  if whole.leased == 0 then
+    gone[#gone + 1] = 'leased'
+  end
+  if whole.total == 0 then
+    for _, field in ipairs({ 'pending_count', 'oldest_created_at', 'updated_at', 'full' }) do
+      gone[#gone + 1] = field
+    end
+    if whole.leased == 0 then
+      gone[#gone + 1] = 'at_site'
+      for task_type in string.gmatch(C.types, '[^,]+') do
+        gone[#gone + 1] = task_type .. '.run_ms'
+      end
+    end
+  end
+  if #gone > 0 then
+    call('HDEL', d.meta, unpack(gone))
+  end
+end
+
 -- Write what changed of a device: `delta` tasks came or went. Counters equal the lists after it.
 local function save(d, delta)
-  local L, whole = d.lane, d.whole
+  local own, whole = d.lane.field, d.whole
   if d.stale then
     refresh_oldest(d)
   end
   whole.oldest = older(whole.oldest, d.oldest)
   whole.total, d.pending = whole.total + delta, d.pending + delta
   if delta ~= 0 then
-    call('INCRBY', GLOBAL_PENDING, delta)
-    call('HINCRBY', L.virtual, 'pending', delta)
-    if whole.total > C.max_per_mac_pending then
-      call('SADD', OVERLOADED, d.mac)
-    elseif whole.total - delta > C.max_per_mac_pending then
-      call('SREM', OVERLOADED, d.mac)
-    end
-    if whole.total == delta then
-      call('ZADD', MACS, now, d.mac)
-    end
+    count_pending(d, delta)
   end
-  if d.pending == 0 then
-    call('HDEL', d.meta, L.pending, L.oldest, L.turn, L.served)
+  if d.pending == 0 or (d.leased == 0 and d.is_counted) then
+    forget(d)
   end
-  if whole.total == 0 then
-    call('ZREM', MACS, d.mac)
-    call('HDEL', d.meta, 'pending_count', 'oldest_created_at', 'updated_at')
-    return
+  local set = {}
+  if whole.total > 0 then
+    set = { 'pending_count', whole.total, 'updated_at', now }
   end
-  local set = { 'pending_count', whole.total, 'updated_at', now }
   if d.pending > 0 then
-    set[5], set[6] = L.pending, d.pending
+    local at = #set
+    set[at + 1], set[at + 2] = own .. 'pending_count', d.pending
     if d.served == now then
-      set[7], set[8], set[9], set[10] = L.turn, d.turn, L.served, now
+      set[at + 3], set[at + 4], set[at + 5], set[at + 6] = own .. 'turn', d.turn,
+        own .. 'served_at', now
     end
   end
-  if d.oldest ~= d.oldest_before then
+  if d.is_counted and whole.leased > 0 then
+    local at = #set
+    set[at + 1], set[at + 2] = 'leased', whole.leased
+    if d.leased > 0 then
+      set[at + 3], set[at + 4] = own .. 'leased', d.leased
+    end
+  end
+  if d.oldest ~= d.oldest_before and whole.total > 0 then
     local at = #set
     set[at + 1], set[at + 2] = 'oldest_created_at', whole.oldest or ''
     if d.pending > 0 then
-      set[at + 3], set[at + 4] = L.oldest, d.oldest or ''
+      set[at + 3], set[at + 4] = own .. 'oldest_created_at', d.oldest or ''
     end
   end
-  call('HSET', d.meta, unpack(set))
+  if #set > 0 then
+    call('HSET', d.meta, unpack(set))
+  end
 end

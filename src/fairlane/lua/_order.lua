@@ -1,9 +1,6 @@
 -- Who is next: the schedule's members and their order, under both policies. A claim never meets a
 -- device that cannot go, because whatever stops a device takes it out in the same script.
 
--- `fair`: a score is minus the start tag. 16 to the microsecond of cost, so that the order of
--- arrival fits below any real difference; whole numbers up to 2^53.
-local COST = 16 * 10000
 -- `aging`: a young device ranks by its oldest task, minus (oldest × 1024 + arrival), below 0. One
 -- past W_max ties with all such, so it ranks by its last turn: 2^52 - turn; one that was never
 -- served goes before them, oldest first.
@@ -19,135 +16,124 @@ local function aging_score(oldest, turn, arrival)
   return SATURATED - turn
 end
 
-local function virtual_time(L)
-  local f = call('HMGET', L.virtual, 'v', 'joined', 'pending')
-  return tonumber(f[1]) or 0, tonumber(f[2]) or 0, tonumber(f[3]) or 0
-end
-
--- The first tag from `tag` on that no device of the schedule has, or the MAC would decide. Tags
--- `tag` to `tag + low - 1` are known to be taken; a run of them ends where a count falls short.
-local function free_tag(L, tag)
-  local low, high = 0, 1
-  for _ = 1, 53 do
-    if call('ZCOUNT', L.schedule, -(tag + high - 1), -tag) < high then
-      break
-    end
-    low, high = high, high * 2
-  end
-  for _ = 1, 53 do
-    if high - low <= 1 then
-      break
-    end
-    local middle = math.floor((low + high) / 2)
-    if call('ZCOUNT', L.schedule, -(tag + middle - 1), -tag) < middle then
-      high = middle
-    else
-      low = middle
-    end
-  end
-  return tag + low
-end
-
--- The tag of a device that becomes backlogged: its remembered one if that is ahead of v, else v,
--- after the newcomers that came before it. An idle lane first forgets: v is where the furthest
--- device ended, so nobody pays for a past rush and nobody saves up.
-local function start_tag(d)
-  local L = d.lane
-  local v, joined, pending = virtual_time(L)
-  if pending == d.pending and call('ZCARD', L.schedule) == 0 and call('ZCARD', L.inflight) == 0 then
-    local top = call('ZREVRANGE', L.finish, 0, 0, 'WITHSCORES')
-    call('UNLINK', L.finish)
-    v = math.max(v, tonumber(top[2]) or 0)
-  end
-  local tag = tonumber(call('ZSCORE', L.finish, d.mac)) or 0
-  if tag > v then
-    call('ZREM', L.finish, d.mac)
-  else
-    tag = math.max(v, joined + 1)
-    call('HSET', L.virtual, 'v', v, 'joined', tag)
-  end
-  return free_tag(L, tag)
-end
 
 -- Write a device's place: under `fair` its tag, under `aging` the score of its oldest task.
 local function rank(d, tag)
   local L, oldest = d.lane, d.oldest or now
-  call('ZADD', L.schedule, C.policy == 'fair' and -tag
-    or aging_score(oldest, d.turn, call('HINCRBY', L.virtual, 'arrivals', 1)), d.mac)
-  call('ZADD', L.waiting, math.max(oldest, d.served), d.mac)
-end
-
-local function remember(d, tag)
-  if C.policy == 'fair' then
-    call('ZADD', d.lane.finish, tag, d.mac)
+  call('ZADD', place_of(d).schedule, C.policy == 'fair' and -tag
+    or aging_score(oldest, d.turn, call('HINCRBY', VIRTUAL .. L.suffix, 'arrivals', 1)), d.mac)
+  call('ZADD', WAITING .. L.suffix, math.max(oldest, d.served), d.mac)
+  if is_below_floor(d) then
+    call('ZADD', FLOOR .. L.suffix, d.turn, d.mac)
+  elseif d.min_running then
+    call('ZREM', FLOOR .. L.suffix, d.mac)
   end
 end
 
+-- When nobody of a site can go any more, or nothing is leased either, the site steps back, or it
+-- and the lane forget.
+local function step_back(L, name)
+  if C.policy ~= 'fair' or call('ZCARD', order_of_devices(L, name).schedule) > 0 then
+    return
+  end
+  local site = site_of(L, name)
+  local tag, place = tag_of(site)
+  if place == 'scheduled' then
+    call('ZREM', site.order.schedule, site.name)
+    put_tag(site, tag)
+  elseif place == 'held' and site.leased == 0 then
+    put_tag(site, tag, 'held')
+  end
+  if site.leased == 0 then
+    if site.name == 'default' then
+      rest(site.inner)
+    else
+      call('UNLINK', site.inner.finish, site.inner.virtual)
+    end
+    if call('ZCARD', site.order.schedule) == 0 and call('ZCARD', INFLIGHT .. L.suffix) == 0 then
+      rest(site.order)
+    end
+  end
+end
+
+-- Take a device out of the schedule, if it is there.
 local function leave(d)
-  local score = call('ZSCORE', d.lane.schedule, d.mac)
+  local order = place_of(d)
+  local score = call('ZSCORE', order.schedule, d.mac)
   if score then
-    call('ZREM', d.lane.schedule, d.mac)
-    call('ZREM', d.lane.waiting, d.mac)
-    remember(d, -tonumber(score))
+    call('ZREM', order.schedule, d.mac)
+    call('ZREM', WAITING .. d.lane.suffix, d.mac)
+    if d.min_running then
+      call('ZREM', FLOOR .. d.lane.suffix, d.mac)
+    end
+    if C.policy == 'fair' then
+      put_tag(d, -tonumber(score))
+      step_back(d.lane, d.site)
+    end
   end
 end
 
 -- The one rule of membership: a device is in the schedule if and only if it has a queue and is
--- neither paused, nor in backoff, nor in a two-step turn. True when it came in.
-local function seat(d)
+-- neither paused, nor in backoff, nor in a two-step turn, nor at one of its limits.
+local function can_go(d)
   local L = d.lane
-  local can_go = not d.paused and call('LLEN', d.queue) > 0
-    and not call('ZSCORE', L.backoff, d.mac) and not call('ZSCORE', TURNS, d.turn_id)
-  if not can_go then
+  if d.paused or call('LLEN', d.queue) == 0 or call('ZSCORE', BACKOFF .. L.suffix, d.mac)
+    or call('ZSCORE', TURNS, d.turn_id)
+    or d.max_running and d.whole.leased >= d.max_running then
+    return false
+  end
+  if not d.rate then
+    return true
+  end
+  local due = token_due(d)
+  if due then
+    call('ZADD', THROTTLED .. L.suffix, due, d.mac)
+  else
+    call('ZREM', THROTTLED .. L.suffix, d.mac)
+  end
+  return not due
+end
+
+-- Let a device into the schedule or out of it, by that rule. True when it came in.
+local function seat(d)
+  if not can_go(d) then
     leave(d)
     return false
   end
-  local score = call('ZSCORE', L.schedule, d.mac)
-  if not score then
-    rank(d, C.policy == 'fair' and start_tag(d))
-  elseif d.oldest ~= d.oldest_before then
-    rank(d, -tonumber(score))
-  end
-  return not score
-end
-
--- What one task moves its device's tag by, at its weight now.
-local function price(d)
-  return math.max(1, math.floor(COST / d.weight))
-end
-
--- Charge a device that is out of the schedule, in a two-step turn.
-local function charge(d, amount)
-  if C.policy == 'fair' and amount > 0 then
-    local tag = tonumber(call('ZSCORE', d.lane.finish, d.mac)) or 0
-    call('ZADD', d.lane.finish, math.max(tag, (virtual_time(d.lane))) + amount, d.mac)
-  end
-end
-
--- Give back what a task was charged, wherever the device's tag stands now. Never past v: a weight
--- that changed in between, or a v that moved on, would make a credit of it.
-local function refund(d, paid)
-  if C.policy ~= 'fair' or not paid then
-    return
-  end
-  local L, v = d.lane, (virtual_time(d.lane))
-  local score = call('ZSCORE', L.schedule, d.mac)
-  local tag = score and -tonumber(score) or tonumber(call('ZSCORE', L.finish, d.mac))
-  local back = tag and math.max(v, tag - tonumber(paid))
-  if back and back < tag then
-    if score then
-      call('ZADD', L.schedule, -free_tag(L, back), d.mac)
-    else
-      call('ZADD', L.finish, back, d.mac)
+  local score = call('ZSCORE', place_of(d).schedule, d.mac)
+  if score then
+    if d.oldest ~= d.oldest_before or d.min_running then
+      rank(d, -tonumber(score))
     end
+    return false
   end
+  if C.policy == 'fair' then
+    if call('ZCARD', d.order.schedule) == 0 then
+      local site = site_of(d.lane, d.site)
+      call('ZADD', site.order.schedule, -start_tag(site), site.name)
+    end
+    rank(d, start_tag(d))
+  else
+    rank(d)
+  end
+  return true
+end
+
+-- A change of a limited device's leases or tokens lets it in or out in all its lanes.
+local function seat_everywhere(d)
+  local came_in = false
+  for name in string.gmatch(C.lanes, '[^,]+') do
+    local here = name == d.lane.name and d or device(d.mac, lane_of(name), d.whole)
+    came_in = seat(here) or came_in
+  end
+  return came_in
 end
 
 -- Does any other device of the lane wait T_starve or longer? O(1): only the two first can matter.
 local function starved(L, mac)
   local limit = now - C.starvation_after_ms
   if C.policy == 'aging' then
-    local top = call('ZREVRANGE', L.schedule, 0, 1, 'WITHSCORES')
+    local top = call('ZREVRANGE', SCHEDULE .. L.suffix, 0, 1, 'WITHSCORES')
     for i = 1, #top, 2 do
       local score = tonumber(top[i + 1])
       if top[i] ~= mac and (score > 0 or math.floor(-score / 1024) <= limit) then
@@ -155,7 +141,7 @@ local function starved(L, mac)
       end
     end
   else
-    local first = call('ZRANGE', L.waiting, 0, 1, 'WITHSCORES')
+    local first = call('ZRANGE', WAITING .. L.suffix, 0, 1, 'WITHSCORES')
     for i = 1, #first, 2 do
       if first[i] ~= mac and tonumber(first[i + 1]) <= limit then
         return true
@@ -167,48 +153,103 @@ end
 
 -- Under `aging`, let up to 64 devices that have passed W_max join those that tie.
 local function promote(L)
-  local due = call('ZREVRANGEBYSCORE', L.schedule, '(0',
+  local due = call('ZREVRANGEBYSCORE', SCHEDULE .. L.suffix, '(0',
     -((now - C.aging_max_wait_ms) * 1024 + 1023), 'WITHSCORES', 'LIMIT', 0, 64)
   for i = 1, #due, 2 do
-    local turn = tonumber(call('HGET', META .. due[i], L.turn)) or 0
+    local turn = tonumber(call('HGET', META .. due[i], L.field .. 'turn')) or 0
     local young = tonumber(due[i + 1])
-    call('ZADD', L.schedule, turn == 0 and 2 * SATURATED + young or SATURATED - turn, due[i])
+    call('ZADD', SCHEDULE .. L.suffix, turn == 0 and 2 * SATURATED + young or SATURATED - turn,
+      due[i])
   end
 end
 
--- The device whose turn it is, or nil; true beside it when the guard let it go out of order: one
--- turn in four belongs to the device longest in `waiting` past T_starve, if its tag is near v.
-local function next_device(L, exclude_mac)
-  if C.policy == 'aging' then
-    promote(L)
+-- The first of an order but for `exclude` if there is a second, and its score.
+local function first_of(schedule, exclude)
+  local top = call('ZREVRANGE', schedule, 0, 1, 'WITHSCORES')
+  local at = top[1] == exclude and top[3] and 3 or 1
+  return top[at], tonumber(top[at + 1])
+end
+
+-- Of the devices with less running than they are promised, the one served longest ago.
+local function next_below_floor(L)
+  local mac = call('ZRANGE', FLOOR .. L.suffix, 0, 0)[1]
+  local d = mac and device(mac, L)
+  if d then
+    d.most = d.min_running - d.whole.leased
   end
-  local top = call('ZREVRANGE', L.schedule, 0, 1, 'WITHSCORES')
-  if not top[1] then
+  return d
+end
+
+local function next_under_aging(L, exclude_mac)
+  promote(L)
+  local mac = first_of(SCHEDULE .. L.suffix, exclude_mac)
+  return mac and device(mac, L)
+end
+
+-- One turn in four may go, before `mac` whose turn it is, to the device longest in `waiting` past
+-- T_starve, with a batch of 1, if neither its tag nor its site's is more than a task ahead of v.
+local function next_by_guard(L, exclude_mac, mac)
+  local turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0
+  local first = turns % 4 == 3 and call('ZRANGE', WAITING .. L.suffix, 0, 0, 'WITHSCORES') or {}
+  if not first[1] or first[1] == mac or first[1] == exclude_mac
+    or tonumber(first[2]) > now - C.starvation_after_ms then
     return nil
   end
-  local at = top[1] == exclude_mac and top[3] and 3 or 1
-  local mac, tag = top[at], -tonumber(top[at + 1])
-  if C.policy == 'fair' then
-    local v = virtual_time(L)
-    local turns = tonumber(call('HGET', L.virtual, 'turns')) or 0
-    if turns % 4 == 3 then
-      local first = call('ZRANGE', L.waiting, 0, 0, 'WITHSCORES')
-      if first[1] ~= mac and first[1] ~= exclude_mac
-        and tonumber(first[2]) <= now - C.starvation_after_ms then
-        local d = device(first[1], L)
-        d.tag = -tonumber(call('ZSCORE', L.schedule, d.mac))
-        if d.tag - v <= COST / d.weight then
-          return d, true
-        end
-      end
-    end
-    if tag > v then
-      call('HSET', L.virtual, 'v', tag)
+  local d = device(first[1], L)
+  local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
+  local f = call('HMGET', TASK .. id, 'task_type', 'cost_ms')
+  local cost = f[1] and estimate(d, f[1], size_class(id), tonumber(f[2])) or 1
+  place_of(d)
+  local tag, site_tag = tag_of(d), tag_of(site)
+  local v, site_v = virtual_time(d.order), virtual_time(site.order)
+  if tag - v <= cost / d.weight and site_tag - site_v <= cost then
+    d.most = 1
+    return d
+  end
+end
+
+-- The device whose turn it is, or nil: `d.tag` is its tag, `d.site_tag` its site's unless that is
+-- alone, and `d.most` how many tasks a turn out of order may take. Only turns in order move v.
+local function next_device(L, exclude_mac)
+  local d = next_below_floor(L)
+  if C.policy == 'aging' then
+    return d or next_under_aging(L, exclude_mac)
+  end
+  local sites = order_of_sites(L)
+  local top = call('ZREVRANGE', sites.schedule, 0, 1, 'WITHSCORES')
+  local at = 1
+  if top[3] and exclude_mac ~= '' then
+    local first = order_of_devices(L, top[1]).schedule
+    at = call('ZCARD', first) == 1 and call('ZSCORE', first, exclude_mac) and 3 or 1
+  end
+  local order = top[1] and order_of_devices(L, top[at])
+  local mac, score
+  if order then
+    mac, score = first_of(order.schedule, exclude_mac)
+  end
+  if not mac then
+    -- Only a store that somebody else wrote to has a site without devices.
+    return nil
+  end
+  d = d or next_by_guard(L, exclude_mac, mac)
+  if d then
+    d.tag = -tonumber(call('ZSCORE', place_of(d).schedule, d.mac))
+    d.site_tag = top[3] and -tonumber(call('ZSCORE', sites.schedule, d.site))
+    return d
+  end
+  d = device(mac, L)
+  place_of(d)
+  d.tag = -score
+  if d.tag > virtual_time(order) then
+    call('HSET', order.virtual, order.v, d.tag)
+  end
+  if top[3] then
+    d.site_tag = -tonumber(top[at + 1])
+    if d.site_tag > virtual_time(sites) then
+      call('HSET', sites.virtual, sites.v, d.site_tag)
     end
   end
-  local d = device(mac, L)
-  d.tag = tag
-  return d, false
+  return d
 end
 
 -- How many tasks a turn may take (section 4.2), never more than `room`. Under `fair` a turn leaves
@@ -216,47 +257,44 @@ end
 local function batch_size(d, room)
   local size = starved(d.lane, d.mac) and C.min_batch_size or C.batch_size
   if C.policy == 'fair' then
-    size = math.min(size, math.max(1, math.floor(room / call('ZCARD', d.lane.schedule))))
+    size = math.min(size, math.max(1, math.floor(room / call('ZCARD', WAITING .. d.lane.suffix))))
   end
-  return math.min(size, room)
+  return math.min(size, room, d.most or size, allowance(d))
 end
 
--- End a one-step turn: charge it, and leave the device in the schedule or, its queue being empty,
--- remember its tag. Nothing else can have changed within the script.
+-- End a one-step turn: charge it, and leave the device in the schedule or, if it cannot go on, keep
+-- its tag. Nothing but the queue and the limits can have changed within the script.
 local function settle_turn(d, charged)
-  local L, queued = d.lane, call('LLEN', d.queue) > 0
-  local tag = d.tag + charged
-  if queued then
-    rank(d, C.policy == 'fair' and charged > 0 and free_tag(L, tag) or tag)
+  local L, order, fair = d.lane, place_of(d), C.policy == 'fair'
+  local tag = fair and charged > 0 and d.tag + price(d, charged) or d.tag
+  if d.site_tag and charged > 0 then
+    put_tag(site_of(L, d.site), d.site_tag + charged, 'scheduled')
+  end
+  if call('LLEN', d.queue) > 0 and (not d.limited or can_go(d)) then
+    rank(d, fair and charged > 0 and free_tag(order, tag) or tag)
   else
-    call('ZREM', L.schedule, d.mac)
-    call('ZREM', L.waiting, d.mac)
-    remember(d, tag)
+    call('ZREM', order.schedule, d.mac)
+    call('ZREM', WAITING .. L.suffix, d.mac)
+    if d.min_running then
+      call('ZREM', FLOOR .. L.suffix, d.mac)
+    end
+    if fair then
+      put_tag(d, tag)
+      step_back(L, d.site)
+    end
   end
-end
-
--- Forget remembered tags at or before v, 64 a script: they mean no more than v does. Past 100,000
--- remembered ones v rises to the lowest.
-local function reap(L)
-  if C.policy ~= 'fair' then
-    return
-  end
-  local past = call('ZRANGE', L.finish, '-inf', (virtual_time(L)), 'BYSCORE', 'LIMIT', 0, 64)
-  if #past > 0 then
-    call('ZREM', L.finish, unpack(past))
-  elseif call('ZCARD', L.finish) > 100000 then
-    call('HSET', L.virtual, 'v', call('ZRANGE', L.finish, 0, 0, 'WITHSCORES')[2])
+  if d.limited then
+    seat_everywhere(d)
   end
 end
 
 -- A new weight acts on the backlog at once: what the device is ahead of v shrinks or grows.
 local function reweigh(d, before)
-  local L, v = d.lane, (virtual_time(d.lane))
-  for key, sign in pairs({ [L.schedule] = -1, [L.finish] = 1 }) do
-    local score = C.policy == 'fair' and before ~= d.weight and tonumber(call('ZSCORE', key, d.mac))
-    if score and score * sign > v then
-      local tag = free_tag(L, v + math.floor((score * sign - v) * before / d.weight))
-      call('ZADD', key, sign * tag, d.mac)
+  if C.policy == 'fair' and before ~= d.weight then
+    place_of(d)
+    local v, tag, place = virtual_time(d.order), tag_of(d)
+    if tag and tag > v then
+      put_tag(d, v + math.floor((tag - v) * before / d.weight), place)
     end
   end
 end

@@ -1,4 +1,4 @@
--- The life of a task: its states, and what is told and counted when they change.
+-- The life of a task: its states, what is told and counted when they change, and whose word counts.
 
 -- The same table as model.TRANSITIONS and docs/lifecycle.md.
 local TRANSITIONS = {
@@ -37,5 +37,27 @@ local function conclude(id, from, to, mac, lane, detail, ...)
   emit(to, mac, lane, id, detail)
   if to ~= 'dead' then
     call('PEXPIRE', TASK .. id, C.result_ttl_ms)
+  end
+end
+
+local function not_found(id)
+  return fail('TASK_NOT_FOUND', 'task_id: ' .. id .. ' is unknown, or its retention is over')
+end
+
+-- An error unless `attempt` is the current one of a task that has not ended.
+local function not_current(id, state, current, attempt)
+  if not state then
+    return not_found(id)
+  elseif state == 'dead' or not TRANSITIONS[state] then
+    return fail('TASK_ENDED', 'task_id: ' .. id .. ' is ' .. state)
+  elseif current ~= attempt then
+    return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id
+      .. ' is not the current one, ' .. (current or 'none'))
+  end
+end
+
+local function not_running(id, state, attempt)
+  if state ~= 'running' then
+    return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id .. ' is ' .. state)
   end
 end

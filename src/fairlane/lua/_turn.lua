@@ -9,9 +9,34 @@ end
 
 -- A place became free: wake the dispatcher if somebody waits for one.
 local function wake(L)
-  if call('ZCARD', L.schedule) > 0 then
+  if call('ZCARD', WAITING .. L.suffix) > 0 then
     ring()
   end
+end
+
+-- A lease is over: what it used is settled against what was charged for it, if anything was.
+local function end_lease(d, id, paid, used)
+  call('ZREM', INFLIGHT .. d.lane.suffix, id)
+  count_leases(d, -1)
+  if paid then
+    pay(d, used - paid)
+  end
+end
+
+-- What an attempt has used since it started, at least a millisecond.
+local function used_since(started)
+  return math.max(1, now - started) * UNITS_PER_MS
+end
+
+-- After a lease is over and saved: let in whom it kept out, and the dispatcher know.
+local function make_room(d)
+  if d.limited then
+    seat_everywhere(d)
+  end
+  if d.leased == 0 and d.pending == 0 then
+    step_back(d.lane, d.site)
+  end
+  wake(d.lane)
 end
 
 -- A task that waits again in its queue, at the end served next, with its first expiry; past it,
@@ -57,13 +82,29 @@ local function backoff_ms(n, base, max)
   return math.min(base * 2 ^ math.min(n - 1, 31), max)
 end
 
--- End up to `limit` backoffs of a lane, and bring back up to `limit` delayed tasks, that are due.
+-- A backoff and up to defer_jitter_percent more, told by the task's id: many that defer at once do
+-- not all come back at once.
+local function spread_ms(id, ms)
+  local part = tonumber(string.sub(redis.sha1hex(id), 1, 8), 16) / 2 ^ 32
+  return ms + math.floor(ms * C.defer_jitter_percent / 100 * part)
+end
+
+-- End up to `limit` backoffs of a lane, let in devices with a new token, and bring back delayed
+-- tasks, that are due.
 local function resume(L, limit)
-  local due = call('ZRANGE', L.backoff, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  local throttled = THROTTLED .. L.suffix
+  for _, mac in ipairs(call('ZRANGE', throttled, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
+    call('ZREM', throttled, mac)
+    if seat(device(mac, L)) then
+      ring()
+    end
+  end
+  local backoff = BACKOFF .. L.suffix
+  local due = call('ZRANGE', backoff, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, mac in ipairs(due) do
     local d = device(mac, L)
-    call('ZREM', L.backoff, mac)
-    call('HDEL', d.meta, L.until_)
+    call('ZREM', backoff, mac)
+    call('HDEL', d.meta, L.field .. 'unschedulable_until')
     if seat(d) then
       ring()
     end
@@ -80,26 +121,29 @@ local function resume(L, limit)
   return #due, #tasks
 end
 
--- When the next backoff or delayed task falls due, or 0.
+-- When the next backoff, token or delayed task falls due, or 0.
 local function next_due(L)
-  local a = call('ZRANGE', L.backoff, 0, 0, 'WITHSCORES')[2]
-  local b = call('ZRANGE', DELAYED, 0, 0, 'WITHSCORES')[2]
-  return older(tonumber(a), tonumber(b)) or 0
+  local next
+  for _, key in ipairs({ BACKOFF .. L.suffix, THROTTLED .. L.suffix, DELAYED }) do
+    next = older(next, tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]))
+  end
+  return next or 0
 end
 
 -- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so.
 -- Returns the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids,
--- what the device is to be charged (a task that lost its lease was charged the first time), and
--- how many left the queue.
+-- what is to be charged (a task that lost its lease was charged the first time), and how many left
+-- the queue.
 local function take(d, n, holder, lease_ms, with_payload)
   local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
+  local fair = C.policy == 'fair'
   while #leased < n and #gone < n + 64 do
     local id = call(C.order == 'lifo' and 'RPOP' or 'LPOP', d.queue)
     if not id then
       break
     end
     local f = call('HMGET', TASK .. id, 'created_at', 'expires_at', 'attempt', 'misses', 'paid',
-      'task_type')
+      'task_type', 'cost_ms')
     gone[#gone + 1] = id
     d.stale = d.stale or not f[1] or tonumber(f[1]) == d.oldest
     if not f[1] then
@@ -112,11 +156,16 @@ local function take(d, n, holder, lease_ms, with_payload)
       local attempt = (tonumber(f[3]) or 0) + 1
       -- The interval doubles each time that nobody started the task, up to an hour.
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
-      local paid = tonumber(f[5]) or price(d)
-      move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder, 'paid',
-        paid)
-      call('ZADD', L.inflight, deadline, id)
-      charged = charged + (f[5] and 0 or paid)
+      if fair and not f[5] then
+        local size = size_class(id)
+        local cost = estimate(d, f[6], size, tonumber(f[7]))
+        move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,
+          'paid', cost, 'size', size)
+        charged = charged + cost
+      else
+        move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder)
+      end
+      call('ZADD', INFLIGHT .. L.suffix, deadline, id)
       leased[#leased + 1] = { id, attempt, f[6], d.mac,
         with_payload and call('HGET', TASK .. id, 'payload') or '' }
     end
@@ -130,8 +179,10 @@ local function take(d, n, holder, lease_ms, with_payload)
       ids[i] = task[1] .. '.' .. task[2]
     end
     emit('claimed', d.mac, L.name, table.concat(ids, ' '), holder)
+    count_leases(d, #leased)
+    spend_tokens(d, #leased)
   end
-  d.turn, d.served = call('HINCRBY', L.virtual, 'turns', 1), now
+  d.turn, d.served = call('HINCRBY', VIRTUAL .. L.suffix, 'turns', 1), now
   return leased, expired, charged, #gone
 end
 

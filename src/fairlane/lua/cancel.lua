@@ -6,7 +6,7 @@
 -- Flags    allow-oom
 local id, force = ARGV[2], ARGV[3] == '1'
 
-local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at', 'paid')
+local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at', 'paid', 'started_at')
 local state = f[1]
 if not state then
   return not_found(id)
@@ -28,11 +28,9 @@ if state == 'pending' or state == 'delayed' then
   save(d, -1)
   seat(d)
 else
-  call('ZREM', d.lane.inflight, id)
-  if state == 'leased' then
-    refund(d, f[5])
-  end
-  wake(d.lane)
+  end_lease(d, id, tonumber(f[5]), state == 'leased' and 0 or used_since(f[6]))
+  save(d, 0)
+  make_room(d)
 end
 conclude(id, state, 'cancelled', d.mac, d.lane.name, '')
 return 1

@@ -13,20 +13,17 @@ local fair = C.policy == 'fair'
 
 resume(L, 64)
 local room = want > 0 and want or credits(L)
-local leased, expired = {}, {}
+local leased, expired, orders = {}, {}, {}
 -- Every round takes a task or a device out, so this bound is met only by a spoilt queue.
 for _ = 1, room + 64 do
-  local d, guarded
-  if room > 0 then
-    d, guarded = next_device(L, exclude_mac)
-  end
+  local d = room > 0 and next_device(L, exclude_mac)
   if not d then
     break
   end
-  local batch = guarded and 1 or batch_size(d, room)
-  local got, late, charged, gone = take(d, batch, holder, C.lease_ms, with_payload)
+  local got, late, charged, gone = take(d, batch_size(d, room), holder, C.lease_ms, with_payload)
   save(d, -gone)
   settle_turn(d, charged)
+  orders[d.site] = d.order
   for _, task in ipairs(got) do
     leased[#leased + 1] = task
   end
@@ -36,5 +33,10 @@ for _ = 1, room + 64 do
   room = room - #got
   exclude_mac = fair and '' or d.mac
 end
-reap(L)
+if fair then
+  orders[''] = order_of_sites(L)
+  for _, order in pairs(orders) do
+    reap(order)
+  end
+end
 return { next_due(L), leased, expired }

@@ -1,30 +1,53 @@
--- Set a device's weight or pause; active at once on its backlog.
+-- Set a device's weight, pause, limits or site; active at once on its backlog.
 --
--- Returns  {weight, 1 if paused}
+-- What is '' stays as it is; a weight of 1, a limit of 0 and the site `-` are no settings.
+-- Returns  {weight, 1 if paused, min_running, max_running, rate, site}
 -- Errors   none
 -- Twice    changes nothing
 -- Flags    allow-oom
-local mac, weight, paused = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local mac, meta = ARGV[2], META .. ARGV[2]
+local given = { ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8] }
+local names = { 'weight', 'paused', 'min_running', 'max_running', 'rate', 'site' }
+local none = { weight = '1', paused = '0', min_running = '0', max_running = '0', rate = '0',
+  site = '-' }
 
-local meta = META .. mac
-local before = tonumber(call('HGET', meta, 'weight')) or 1
-if weight == 1 then
-  call('HDEL', meta, 'weight')
-elseif weight then
-  call('HSET', meta, 'weight', ARGV[3])
-end
-if paused == '0' then
-  call('HDEL', meta, 'paused')
-elseif paused == '1' then
-  call('HSET', meta, 'paused', 1)
-end
-for name in string.gmatch(C.lanes, '[^,]+') do
-  local d = device(mac, lane_of(name))
-  if weight then
-    reweigh(d, before)
+local before = device(mac, lane_of(string.match(C.lanes, '[^,]+')))
+for at, name in ipairs(names) do
+  local value = given[at]
+  if name == 'site' and value ~= '' then
+    local site = value == '-' and (call('HGET', meta, 'at_site') or 'default') or value
+    if site ~= before.site and before.whole.total + before.whole.leased > 0 then
+      move_to_site(mac, site)
+    end
   end
+  if value == none[name] then
+    call('HDEL', meta, name)
+  elseif value ~= '' then
+    call('HSET', meta, name, value)
+  end
+end
+
+local set, reply = call('HMGET', meta, unpack(names)), {}
+for at, name in ipairs(names) do
+  reply[at] = set[at] or none[name]
+end
+if not set[5] then
+  call('HDEL', meta, 'tokens', 'tokens_at')
+end
+if table.concat(reply, ' ') == '1 0 0 0 0 -' then
+  call('HDEL', meta, 'configured')
+else
+  call('HSET', meta, 'configured', 1)
+end
+
+for name in string.gmatch(C.lanes, '[^,]+') do
+  local L = lane_of(name)
+  call('ZREM', FLOOR .. L.suffix, mac)
+  call('ZREM', THROTTLED .. L.suffix, mac)
+  local d = device(mac, L)
+  reweigh(d, before.weight)
   if seat(d) then
     ring()
   end
 end
-return { call('HGET', meta, 'weight') or '1', call('HEXISTS', meta, 'paused') }
+return reply

@@ -10,7 +10,7 @@
 local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
-  'expires_at', 'deferred_attempt', 'due_at', 'paid')
+  'expires_at', 'deferred_attempt', 'due_at', 'paid', 'started_at')
 if f[8] == attempt and f[2] == attempt then
   return { f[1], tonumber(f[9]) or 0, tonumber(f[5]) }
 end
@@ -22,17 +22,15 @@ elseif f[1] ~= 'leased' and f[1] ~= 'running' then
 end
 local L, defers = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
 local d = device(f[3], L)
-call('ZREM', L.inflight, id)
+end_lease(d, id, tonumber(f[10]), f[1] == 'leased' and 0 or used_since(f[11]))
 call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
-if f[1] == 'leased' then
-  refund(d, f[10])
-end
 if defers > C.max_defers then
+  save(d, 0)
   bury(id, f[1], d.mac, L.name, 'defer_limit', reason)
-  wake(L)
+  make_room(d)
   return { 'dead', 0, defers }
 end
-local due = now + backoff_ms(defers, C.defer_backoff_base_ms, C.defer_backoff_max_ms)
+local due = now + spread_ms(id, backoff_ms(defers, C.defer_backoff_base_ms, C.defer_backoff_max_ms))
 if scope == 'task' then
   delay(d, id, f[1], due, tonumber(f[7]), 'error', reason)
 else
@@ -40,11 +38,12 @@ else
   move(id, f[1], 'pending', 'due_at', due, 'error', reason)
   push(d, id, tonumber(f[6]), false)
   call('ZADD', DEADLINES, tonumber(f[7]), id)
-  call('ZADD', L.backoff, 'GT', due, d.mac)
-  call('HSET', d.meta, L.until_, call('ZSCORE', L.backoff, d.mac))
+  local backoff = BACKOFF .. L.suffix
+  call('ZADD', backoff, 'GT', due, d.mac)
+  call('HSET', d.meta, L.field .. 'unschedulable_until', call('ZSCORE', backoff, d.mac))
   save(d, 1)
   seat(d)
   emit('deferred', d.mac, L.name, id, reason)
 end
-wake(L)
+make_room(d)
 return { scope == 'task' and 'delayed' or 'pending', due, defers }

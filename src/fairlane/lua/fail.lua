@@ -10,7 +10,7 @@
 local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
-  'expires_at', 'failed_attempt', 'due_at')
+  'expires_at', 'failed_attempt', 'due_at', 'paid', 'started_at')
 if f[8] == attempt and f[2] == attempt then
   return { f[1], tonumber(f[9]) or 0 }
 end
@@ -18,19 +18,22 @@ local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], at
 if refused then
   return refused
 end
-local L, failures = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
-call('ZREM', L.inflight, id)
+local d, failures = device(f[3], lane_of(f[4])), (tonumber(f[5]) or 0) + 1
+end_lease(d, id, tonumber(f[10]), used_since(f[11]))
 call('HSET', TASK .. id, 'failures', failures, 'failed_attempt', attempt)
 if final then
-  conclude(id, 'running', 'failed', f[3], L.name, cause, 'cause', cause, 'error', detail)
-  wake(L)
+  save(d, 0)
+  conclude(id, 'running', 'failed', d.mac, d.lane.name, cause, 'cause', cause, 'error', detail)
+  make_room(d)
   return { 'failed', 0 }
 elseif failures >= C.max_attempts then
-  bury(id, 'running', f[3], L.name, cause, detail)
-  wake(L)
+  save(d, 0)
+  bury(id, 'running', d.mac, d.lane.name, cause, detail)
+  make_room(d)
   return { 'dead', 0 }
 end
-local due = now + backoff_ms(failures, C.retry_backoff_base_ms, C.defer_backoff_max_ms)
-delay(device(f[3], L), id, 'running', due, tonumber(f[7]), 'error', detail, 'cause', cause)
-wake(L)
+local due = now + spread_ms(id,
+  backoff_ms(failures, C.retry_backoff_base_ms, C.defer_backoff_max_ms))
+delay(d, id, 'running', due, tonumber(f[7]), 'error', detail, 'cause', cause)
+make_room(d)
 return { 'delayed', due }

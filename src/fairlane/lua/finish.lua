@@ -6,7 +6,8 @@
 -- Flags    allow-oom
 local id, attempt, result = ARGV[2], ARGV[3], ARGV[4]
 
-local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'started_at')
+local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'started_at', 'task_type',
+  'paid', 'size')
 if f[1] == 'done' and f[2] == attempt then
   return 0
 end
@@ -14,9 +15,10 @@ local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], at
 if refused then
   return refused
 end
-local L = lane_of(f[4])
-call('ZREM', L.inflight, id)
-learn_service(L, now - tonumber(f[5]))
-conclude(id, 'running', 'done', f[3], L.name, attempt, 'result', result)
-wake(L)
+local d, started = device(f[3], lane_of(f[4])), tonumber(f[5])
+end_lease(d, id, tonumber(f[7]), used_since(started))
+learn(d, f[6], f[8] or 0, now - started)
+save(d, 0)
+conclude(id, 'running', 'done', d.mac, d.lane.name, attempt, 'result', result)
+make_room(d)
 return 1

@@ -28,9 +28,16 @@ end
 local stale = {}
 for at = report_from, report_from + 2 * active - 1, 2 do
   local id, attempt = ARGV[at], ARGV[at + 1]
-  local f = call('HMGET', TASK .. id, 'state', 'attempt', 'lane')
+  local f = call('HMGET', TASK .. id, 'state', 'attempt', 'lane', 'paid', 'started_at', 'mac')
   if f[2] == attempt and f[1] == 'running' then
-    call('ZADD', lane_of(f[3]).inflight, 'XX', 'GT', now + C.lease_ms, id)
+    local L = lane_of(f[3])
+    call('ZADD', INFLIGHT .. L.suffix, 'XX', 'GT', now + C.lease_ms, id)
+    -- What runs past its estimate is charged while it runs.
+    local past = f[4] and used_since(f[5]) - tonumber(f[4]) or 0
+    if past > 0 then
+      pay(device(f[6], L), past)
+      call('HINCRBY', TASK .. id, 'paid', past)
+    end
   elseif f[2] ~= attempt or f[1] ~= 'leased' then
     stale[#stale + 1] = id .. '.' .. attempt
   end

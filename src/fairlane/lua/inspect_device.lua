@@ -1,21 +1,22 @@
 -- Read a device: what it has pending, since when, its rank and why it cannot go, lane by lane.
 --
--- Returns  {clock, meta as field, value, …, lanes {name, queued, pending, oldest, served, rank or
---          -1, tag, backoff until or 0, turn deadline or 0}…}
+-- Returns  {clock, meta as field, value, …, lanes {name, queued, pending, leased, oldest, served,
+--          rank or -1, tag, backoff until or 0, turn deadline or 0, next token or 0}…, site}
 -- Errors   none: an unknown device has nothing pending
 -- Twice    reads again
 -- Flags    no-writes
 local mac = ARGV[2]
 
-local lanes = {}
+local lanes, site = {}, 'default'
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
   local d = device(mac, L)
   lanes[#lanes + 1] = {
-    name, call('LLEN', d.queue), d.pending, d.oldest or 0, d.served,
-    call('ZREVRANK', L.schedule, mac) or -1,
-    call('ZSCORE', L.schedule, mac) or call('ZSCORE', L.finish, mac) or '0',
-    tonumber(call('ZSCORE', L.backoff, mac)) or 0, tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0,
+    name, call('LLEN', d.queue), d.pending, d.leased, d.oldest or 0, d.served,
+    call('ZREVRANK', place_of(d).schedule, mac) or -1, string.format('%.0f', (tag_of(d)) or 0),
+    tonumber(call('ZSCORE', BACKOFF .. L.suffix, mac)) or 0,
+    tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0, token_due(d) or 0,
   }
+  site = d.site
 end
-return { now, call('HGETALL', META .. mac), lanes }
+return { now, call('HGETALL', META .. mac), lanes, site }

@@ -1,6 +1,7 @@
 -- Read every lane: pending, leased, slots, credits, and who is next.
 --
--- Returns  lanes {name, pending, scheduled, leased, slots, credits, backoffs, v, next mac or ''}
+-- Returns  lanes {name, pending, scheduled, leased, slots, credits, backoffs, throttled, sites, v,
+--          next mac or ''}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
@@ -8,12 +9,15 @@
 local lanes = {}
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
-  local v, _, pending = virtual_time(L)
+  local site = call('ZREVRANGE', SITES .. L.suffix, 0, 0)[1] or 'default'
+  local order = order_of_devices(L, site)
   lanes[#lanes + 1] = {
-    name, pending, call('ZCARD', L.schedule), call('ZCARD', L.inflight),
+    name, tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0,
+    call('ZCARD', WAITING .. L.suffix), call('ZCARD', INFLIGHT .. L.suffix),
     tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L),
-    call('ZCARD', L.backoff), string.format('%.0f', v),
-    call('ZREVRANGE', L.schedule, 0, 0)[1] or '',
+    call('ZCARD', BACKOFF .. L.suffix), call('ZCARD', THROTTLED .. L.suffix),
+    call('ZCARD', SITES .. L.suffix), string.format('%.0f', (virtual_time(order))),
+    call('ZREVRANGE', order.schedule, 0, 0)[1] or '',
   }
 end
 return lanes

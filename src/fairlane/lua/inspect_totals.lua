@@ -6,7 +6,7 @@
 -- Flags    no-writes
 local leased = 0
 for name in string.gmatch(C.lanes, '[^,]+') do
-  leased = leased + call('ZCARD', lane_of(name).inflight)
+  leased = leased + call('ZCARD', INFLIGHT .. lane_of(name).suffix)
 end
 return { tonumber(call('GET', GLOBAL_PENDING)) or 0, leased, call('ZCARD', DELAYED),
   call('LLEN', DEAD_LETTER), call('HGETALL', TOTALS) }

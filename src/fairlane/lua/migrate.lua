@@ -18,8 +18,8 @@ local kept, gone = ',' .. lanes .. ',', {}
 for name in string.gmatch(call('HGET', CONFIG, 'lanes') or '', '[^,]+') do
   if not string.find(kept, ',' .. name .. ',', 1, true) then
     local L = lane_of(name)
-    local tasks = tonumber(call('HGET', L.virtual, 'pending')) or 0
-    if tasks > 0 or call('ZCARD', L.inflight) > 0 then
+    local tasks = tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
+    if tasks > 0 or call('ZCARD', INFLIGHT .. L.suffix) > 0 then
       return fail('LANE_IN_USE', 'lanes: ' .. name .. ' still has tasks; drain it first')
     end
     gone[#gone + 1] = L
@@ -35,16 +35,21 @@ for _, field in ipairs(fields) do
 end
 for _, L in ipairs(gone) do
   -- A lane without tasks has few backoffs: those of devices whose tasks were cancelled meanwhile.
-  for _, mac in ipairs(call('ZRANGE', L.backoff, 0, 9999)) do
-    call('HDEL', META .. mac, L.until_)
+  for _, mac in ipairs(call('ZRANGE', BACKOFF .. L.suffix, 0, 9999)) do
+    call('HDEL', META .. mac, L.field .. 'unschedulable_until')
   end
-  call('UNLINK', L.backoff, L.virtual, L.finish)
+  call('UNLINK', BACKOFF .. L.suffix, THROTTLED .. L.suffix, VIRTUAL .. L.suffix,
+    FINISH .. L.suffix, SITES_FINISH .. L.suffix)
 end
 if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
   for name in string.gmatch(lanes, '[^,]+') do
-    local L = lane_of(name)
-    call('UNLINK', L.schedule, L.waiting, L.finish)
-    call('HDEL', L.virtual, 'v', 'joined')
+    -- Virtual times stay: tags of what is leased now are settled against them.
+    local suffix = lane_of(name).suffix
+    for _, site in ipairs(call('ZRANGE', SITES .. suffix, 0, -1)) do
+      call('UNLINK', SCHEDULE .. suffix .. '@' .. site, FINISH .. suffix .. '@' .. site)
+    end
+    call('UNLINK', SCHEDULE .. suffix, WAITING .. suffix, FINISH .. suffix, FLOOR .. suffix,
+      SITES .. suffix, SITES_FINISH .. suffix)
   end
 end
 return changed

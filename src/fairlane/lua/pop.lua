@@ -10,7 +10,10 @@ local lost = turn_lost(d, token)
 if lost then
   return lost
 end
-local leased, expired, charged, gone = take(d, 1, holder, C.lease_ms, false)
+local leased, expired, charged, gone = take(d, math.min(1, allowance(d)), holder, C.lease_ms, false)
 save(d, -gone)
-charge(d, charged)
+pay(d, charged)
+if d.limited then
+  seat_everywhere(d)
+end
 return { leased, expired }

@@ -21,14 +21,14 @@ for _, mac in ipairs(page) do
   for name in string.gmatch(C.lanes, '[^,]+') do
     local d = device(mac, lane_of(name), whole)
     whole = d.whole
-    local placed = call('ZSCORE', d.lane.schedule, mac)
+    local placed = call('ZSCORE', place_of(d).schedule, mac)
     local counted = call('LLEN', d.queue) + (delayed[d.turn_id] or 0)
     if counted > d.pending or (complete and counted < d.pending) then
       save(d, counted - d.pending)
       wrong = true
     end
     seat(d)
-    wrong = wrong or placed ~= call('ZSCORE', d.lane.schedule, mac)
+    wrong = wrong or placed ~= call('ZSCORE', d.order.schedule, mac)
   end
   local over = whole.total > C.max_per_mac_pending
   wrong = call(over and 'SADD' or 'SREM', OVERLOADED, mac) == 1 or wrong

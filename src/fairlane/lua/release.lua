@@ -11,5 +11,7 @@ if lost then
   return lost
 end
 end_turn(d)
-reap(d.lane)
+if C.policy == 'fair' then
+  reap(place_of(d))
+end
 return { d.pending, starved(d.lane, d.mac) and 1 or 0 }

@@ -14,4 +14,5 @@ local deadline = now + C.turn_lease_ms
 call('SET', active_key(d), token, 'PX', C.active_ttl_ms)
 call('ZADD', TURNS, deadline, d.turn_id)
 local starving = starved(d.lane, d.mac)
-return { deadline, starving and C.min_batch_size or C.batch_size, starving and 1 or 0 }
+local batch = math.min(starving and C.min_batch_size or C.batch_size, allowance(d))
+return { deadline, batch, starving and 1 or 0 }

@@ -21,5 +21,5 @@ if f[1] == 'leased' then
   call('HDEL', TASK .. id, 'misses')
   emit('started', f[5], f[6], id .. '.' .. attempt, worker)
 end
-call('ZADD', lane_of(f[6]).inflight, deadline, id)
+call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, deadline, id)
 return { f[4], f[5], tonumber(f[7]), f[8], deadline }

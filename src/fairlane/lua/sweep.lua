@@ -12,25 +12,38 @@ local limit = tonumber(ARGV[2])
 local lost, dead, backoffs, delays = {}, {}, 0, 0
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
-  local due = call('ZRANGE', L.inflight, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
-  for _, id in ipairs(due) do
+  local due = call('ZRANGE', INFLIGHT .. L.suffix, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit,
+    'WITHSCORES')
+  for at = 1, #due, 2 do
+    local id = due[at]
     local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
-      'created_at', 'expires_at', 'worker')
-    call('ZREM', L.inflight, id)
+      'created_at', 'expires_at', 'worker', 'paid', 'started_at')
+    local d = f[1] and device(f[3], L)
     if f[1] == 'leased' then
       lost[#lost + 1] = id .. '.' .. f[2]
-      give_back(device(f[3], L), id, 'leased', tonumber(f[6]), tonumber(f[7]), 1, 'misses',
+      -- It was charged, and will not be charged again.
+      end_lease(d, id)
+      give_back(d, id, 'leased', tonumber(f[6]), tonumber(f[7]), 1, 'misses',
         (tonumber(f[5]) or 0) + 1)
+      make_room(d)
     elseif f[1] == 'running' then
       local failures = (tonumber(f[4]) or 0) + 1
       lost[#lost + 1] = id .. '.' .. f[2]
+      -- It pays until its last heartbeat.
+      local used = math.max(1, due[at + 1] - C.lease_ms - f[10]) * UNITS_PER_MS
+      end_lease(d, id, tonumber(f[9]), used)
       call('HSET', TASK .. id, 'failures', failures, 'cause', 'worker_lost')
+      call('HDEL', TASK .. id, 'paid')
       if failures >= C.max_attempts then
         dead[#dead + 1] = id
-        bury(id, 'running', f[3], name, 'worker_lost', 'no heartbeat from ' .. (f[8] or ''))
+        save(d, 0)
+        bury(id, 'running', d.mac, name, 'worker_lost', 'no heartbeat from ' .. (f[8] or ''))
       else
-        give_back(device(f[3], L), id, 'running', tonumber(f[6]), tonumber(f[7]), 1)
+        give_back(d, id, 'running', tonumber(f[6]), tonumber(f[7]), 1)
       end
+      make_room(d)
+    else
+      call('ZREM', INFLIGHT .. L.suffix, id)
     end
   end
   local ended, back = resume(L, limit)

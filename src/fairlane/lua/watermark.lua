@@ -37,7 +37,7 @@ end
 
 local leased = 0
 for name in string.gmatch(C.lanes, '[^,]+') do
-  leased = leased + call('ZCARD', lane_of(name).inflight)
+  leased = leased + call('ZCARD', INFLIGHT .. lane_of(name).suffix)
 end
 local watermark = cjson.encode({
   total_pending = tonumber(call('GET', GLOBAL_PENDING)) or 0,

@@ -7,7 +7,7 @@ spelling of the MAC, the id chosen, the data encoded), so sending it twice store
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any, ClassVar, Final, TypeAlias
 
 from fairlane.errors import InvalidData, PayloadTooLarge, TaskConflict, UnknownTaskType
@@ -16,12 +16,12 @@ from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
 from fairlane.settings import Settings
-from fairlane.verbs.bounds import shown
+from fairlane.verbs.bounds import checked_site, shown
 from fairlane.verbs.verb import Arg, Verb, text
 
 MAX_ITEMS: Final = 1_000
 #: No task outlives a week: deadlines stay in the range that every store keeps exactly.
-MAX_TTL_MS: Final = 7 * 24 * 3_600_000
+MAX_MS: Final = 7 * 24 * 3_600_000
 _MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
 _STATES: Final = {str(state).encode(): state for state in TaskState}
 
@@ -30,11 +30,13 @@ class Enqueue(Verb[Receipt | Refusal]):
     """Store a task and put it into its device's queue, or refuse it.
 
     `mac` in any usual notation; `data` a JSON object of at most `max_payload_bytes`; `ttl_ms` how
-    long it may wait, the store's `task_ttl_ms` when None. Raises InvalidMac, InvalidData,
-    InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
+    long it may wait, the store's `task_ttl_ms` when None; `cost_ms` how long it will run, by the
+    caller's estimate, counted within ¼ to 4 times the store's own; `site` the group that the device
+    joins when it has no tasks yet, by the settings' `sites` when None. Raises InvalidMac,
+    InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
     """
 
-    __slots__ = ("mac", "payload", "task_id", "task_type", "ttl_ms")
+    __slots__ = ("cost_ms", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
     REPEATABLE: ClassVar[bool] = True
 
     def __init__(
@@ -45,19 +47,25 @@ class Enqueue(Verb[Receipt | Refusal]):
         *,
         task_id: str | None = None,
         ttl_ms: int | None = None,
+        cost_ms: int | None = None,
+        site: str | None = None,
     ) -> None:
         self.mac: Final = canonical(mac)
         self.task_type: Final = task_type
         self.task_id: Final = new_task_id() if task_id is None else checked_task_id(task_id)
         self.payload: Final = encode("data", data, _MAX_INPUT_BYTES)
-        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_TTL_MS)
+        self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_MS)
+        self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms, MAX_MS)
+        self.site: Final = "" if site is None else checked_site(site)
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, MAC, type, lane, payload, TTL."""
+        """Return id, MAC, type, lane, payload, TTL, cost, site."""
         lane = _lane_of(self.task_type, settings)
         if len(self.payload) > settings.max_payload_bytes:
             raise _too_large(self.payload, settings)
-        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms)
+        site = self.site or settings.site_of(self.mac)
+        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms,
+                self.cost_ms, site)  # fmt: skip
 
     def decode(self, reply: Any) -> Receipt | Refusal:
         """Return the receipt or the refusal."""
@@ -99,16 +107,16 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
             self._macs = [*map(canonical, macs)]
             self._payloads = [encode("data", data, _MAX_INPUT_BYTES) for data in datas]
             self._ids = new_task_ids(len(items))
-            self._alike = [(kind, 0) for kind in kinds]
+            self._alike = [(kind, 0, 0, "") for kind in kinds]
         else:
             verbs = [*map(_enqueue_of, items)]
             self._macs = [verb.mac for verb in verbs]
             self._payloads = [verb.payload for verb in verbs]
             self._ids = [verb.task_id for verb in verbs]
-            self._alike = [(verb.task_type, verb.ttl_ms) for verb in verbs]
+            self._alike = [(verb.task_type, verb.ttl_ms, verb.cost_ms, verb.site) for verb in verbs]
 
     def args(self, settings: Settings) -> list[Arg]:
-        """Return the arguments of every item, one after the other."""
+        """Return groups of type, lane, TTL, cost, site, n, then n times id, MAC, payload."""
         if not 0 < len(self._ids) <= MAX_ITEMS:
             raise InvalidData(f"items: {len(self._ids)} tasks; send 1 to {MAX_ITEMS} at a time")
         largest = max(self._payloads, key=len)
@@ -116,11 +124,20 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
             raise _too_large(largest, settings)
         own = zip(self._ids, self._macs, self._payloads, strict=True)
         args: list[Arg] = []
-        for (kind, ttl_ms), group in groupby(self._alike):
-            lane = _lane_of(kind, settings)
-            for task_id, mac, payload in islice(own, len([*group])):
-                args += (task_id, mac, kind, lane, payload, ttl_ms)
+        for (kind, ttl_ms, cost_ms, site), group in groupby(self._shared(settings)):
+            count = len([*group])
+            args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, count)
+            args += chain.from_iterable(islice(own, count))
         return args
+
+    def _shared(self, settings: Settings) -> Iterable[tuple[str, int, int, str]]:
+        """Return what groups the items: type, TTL, cost, and the site, by rule if none is given."""
+        if not settings.sites:
+            return self._alike
+        return (
+            (*shared, site or settings.site_of(mac))
+            for (*shared, site), mac in zip(self._alike, self._macs, strict=True)
+        )
 
     def decode(self, reply: Any) -> list[Receipt | Refusal | TaskConflict]:
         """Return a verdict per item."""

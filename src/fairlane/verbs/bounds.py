@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from fairlane.errors import InvalidData
 from fairlane.settings import Settings
+from fairlane.site import is_site
 from fairlane.verbs.verb import Arg
 
 MOST: Final = 1_000
@@ -58,6 +59,15 @@ def checked_flag(name: str, flag: bool) -> int:
     if type(flag) is not bool:
         raise InvalidData(f"{name}: {shown(flag)}; send true or false")
     return int(flag)
+
+
+def checked_site(site: str) -> str:
+    """Return a site's name. Raises InvalidData for what cannot be one."""
+    if not is_site(site):
+        raise InvalidData(
+            f"site: {shown(site)}; use 1 to 64 of a-z, 0-9, `_.-`, a letter or digit first"
+        )
+    return site
 
 
 def shown(value: object) -> str:

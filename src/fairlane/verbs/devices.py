@@ -3,49 +3,64 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fairlane import formulas
 from fairlane.errors import InvalidData
 from fairlane.mac import canonical
-from fairlane.model import Device, DeviceLane
+from fairlane.model import Device, DeviceLane, DeviceLimits
 from fairlane.settings import Settings
-from fairlane.verbs.bounds import Page, checked_flag, shown
+from fairlane.verbs.bounds import Page, checked_count, checked_flag, checked_site, shown
 from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
 
-MAX_WEIGHT = 1_000.0
+MAX_WEIGHT: Final = 1_000.0
+MAX_RUNNING: Final = 1_000_000
+MAX_RATE_PER_S: Final = 1_000_000.0
 
 
 @dataclass(frozen=True)
-class Configure(Verb[tuple[float, bool]]):
-    """Set a device's weight or pause; active at once on its backlog.
+class Configure(Verb[DeviceLimits]):
+    """Set a device's weight, pause, limits or site; active at once on its backlog.
 
-    None leaves a setting as it is. Weight 1 and no pause are the defaults, and a device that has
-    both is not remembered. Returns (weight, paused). Raises InvalidMac, InvalidData.
+    None leaves a setting as it is. Weight 1, no pause, 0 for `min_running` (served first while it
+    has fewer tasks running), `max_running` (never more at once) and `rate_per_s` (no more tasks a
+    second), and no site (`""`) are the defaults; a device that has them all is not remembered.
+    Returns what is in force. Raises InvalidMac, InvalidData.
     """
 
     mac: str
     weight: float | None = None
     paused: bool | None = None
+    min_running: int | None = None
+    max_running: int | None = None
+    rate_per_s: float | None = None
+    site: str | None = None
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return device, weight or nothing, pause or nothing."""
-        weight = self.weight
-        if weight is not None and not (
-            type(weight) in (int, float) and 1 / MAX_WEIGHT <= weight <= MAX_WEIGHT
-        ):
-            raise InvalidData(f"weight: {shown(weight)}; send {1 / MAX_WEIGHT} to {MAX_WEIGHT:.0f}")
+        """Return device, weight, pause, limits and site, each or nothing."""
         return (
             canonical(self.mac),
-            "" if weight is None else f"{weight:.6g}",
+            _number("weight", self.weight, 1 / MAX_WEIGHT, MAX_WEIGHT),
             "" if self.paused is None else str(checked_flag("paused", self.paused)),
-        )
+            _count("min_running", self.min_running),
+            _count("max_running", self.max_running),
+            "0" if self.rate_per_s == 0 and type(self.rate_per_s) in (int, float)
+            else _number("rate_per_s", self.rate_per_s, 1 / MAX_RATE_PER_S, MAX_RATE_PER_S),
+            "" if self.site is None else "-" if self.site == "" else checked_site(self.site),
+        )  # fmt: skip
 
-    def decode(self, reply: Any) -> tuple[float, bool]:
+    def decode(self, reply: Any) -> DeviceLimits:
         """Return the settings in force."""
-        return float(reply[0]), reply[1] == 1
+        weight, paused, min_running, max_running, rate, site = map(text, reply)
+        return DeviceLimits(
+            weight=float(weight),
+            paused=paused == "1",
+            min_running=int(min_running),
+            max_running=int(max_running),
+            rate_per_s=float(rate),
+            site="" if site == "-" else site,
+        )
 
 
 @dataclass(frozen=True)
@@ -80,8 +95,16 @@ class InspectDevice(Verb[Device]):
     def decode(self, reply: Any) -> Device:
         """Return the device, its waits and its score."""
         now_ms, meta = int(reply[0]), dict(pairs(reply[1]))
-        paused = meta.get("paused") == b"1"
         oldest_ms = int(meta.get("oldest_created_at") or 0)
+        leased = int(meta.get("leased") or 0)
+        limits = DeviceLimits(
+            weight=float(meta.get("weight") or 1),
+            paused=meta.get("paused") == b"1",
+            min_running=int(meta.get("min_running") or 0),
+            max_running=int(meta.get("max_running") or 0),
+            rate_per_s=float(meta.get("rate") or 0),
+            site=text(meta.get("site") or b""),
+        )
         waited_ms = formulas.wait_ms(now_ms, oldest_ms or None)
         return Device(
             mac=canonical(self.mac),
@@ -90,9 +113,10 @@ class InspectDevice(Verb[Device]):
             oldest_ms=oldest_ms,
             waited_ms=waited_ms,
             score=formulas.score(waited_ms, max_wait_ms=self.max_wait_ms, weight=self.weight),
-            weight=float(meta.get("weight") or 1),
-            paused=paused,
-            lanes=tuple(map(partial(_lane, paused=paused), reply[2])),
+            leased=leased,
+            site=text(reply[3]),
+            limits=limits,
+            lanes=tuple(_lane(row, limits, leased) for row in reply[2]),
         )
 
 
@@ -109,15 +133,29 @@ class Reconcile(Page, Verb[tuple[int, tuple[str, ...]]]):
         return int(reply[0]), texts(reply[1])
 
 
-def _lane(row: Any, *, paused: bool) -> DeviceLane:
-    name, queued, pending, oldest, served, rank, tag, backoff, turn = row
+def _number(name: str, value: float | None, least: float, most: float) -> str:
+    if value is None:
+        return ""
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise InvalidData(f"{name}: {shown(value)}; send {least:g} to {most:,.0f}")
+    return f"{value:.6g}"
+
+
+def _count(name: str, count: int | None) -> str:
+    return "" if count is None else str(checked_count(name, count, MAX_RUNNING))
+
+
+def _lane(row: Any, limits: DeviceLimits, running: int) -> DeviceLane:
+    name, queued, pending, leased, oldest, served, rank, tag, backoff, turn, token = row
     held_by, until_ms = "", 0
     if int(rank) < 0:
         for reason, holds, until in (
             ("nothing queued", int(queued) == 0, 0),
-            ("paused", paused, 0),
+            ("paused", limits.paused, 0),
             ("backoff", int(backoff) > 0, int(backoff)),
             ("turn", int(turn) > 0, int(turn)),
+            ("max_running", 0 < limits.max_running <= running, 0),
+            ("rate", int(token) > 0, int(token)),
         ):
             if holds:
                 held_by, until_ms = reason, until
@@ -126,6 +164,7 @@ def _lane(row: Any, *, paused: bool) -> DeviceLane:
         lane=text(name),
         queued=int(queued),
         pending=int(pending),
+        leased=int(leased),
         oldest_ms=int(oldest),
         served_at_ms=int(served),
         rank=int(rank),

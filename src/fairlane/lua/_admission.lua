@@ -1,0 +1,140 @@
+-- What admits a task. A limit holds exactly, and once it was met it holds until the count has
+-- fallen to its low mark: a refused caller who comes back finds room, not the next refusal.
+
+-- The levels that admission compares, read once a script; the caller counts what it accepts.
+local function read_levels()
+  local f = call('HMGET', SITES_PENDING, ':all', ':full')
+  return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = tonumber(f[1]) or 0,
+    full = f[2], crossed = 0, sites = {} }
+end
+
+-- Is a count at its limit, or was it and has not fallen enough since? Returns the limit in force or
+-- nil, and what has become of the mark.
+local function limit_in_force(count, limit, was_full)
+  local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
+  if count >= limit then
+    return limit, true
+  elseif was_full and count > low then
+    return low + 1, true
+  end
+  return nil, false
+end
+
+-- A site's pending tasks, and whether it is marked as full.
+local function site_levels(levels, name)
+  local known = levels.sites[name]
+  if not known then
+    local f = call('HMGET', SITES_PENDING, name, 'full:' .. name)
+    known = { pending = tonumber(f[1]) or 0, full = f[2] }
+    if name == 'default' then
+      known.pending = levels.pending - levels.sited
+    end
+    levels.sites[name] = known
+  end
+  return known
+end
+
+-- While others have tasks too, a site may have four times what is left: one that floods cannot fill
+-- the store.
+local function site_refusal(levels, name)
+  if levels.sited == 0 and C.max_per_site_pending >= C.max_total_pending then
+    return nil
+  end
+  local site, limit = site_levels(levels, name), C.max_per_site_pending
+  if levels.pending > site.pending then
+    limit = math.min(limit, math.max(1, 4 * (C.max_total_pending - levels.pending)))
+  end
+  local in_force, full = limit_in_force(site.pending, limit, site.full)
+  if full and not site.full then
+    call('HSET', SITES_PENDING, 'full:' .. name, 1)
+  elseif site.full and not full then
+    call('HDEL', SITES_PENDING, 'full:' .. name)
+  end
+  site.full = full
+  if in_force then
+    return 'site_full', site.pending, in_force
+  end
+end
+
+local function device_refusal(levels, d, count)
+  local left = math.max(1, math.floor((C.max_total_pending - levels.pending) / 2))
+  local in_force, full = limit_in_force(count, math.min(C.max_per_mac_pending, left), d.whole.full)
+  if full and not d.whole.full then
+    call('HSET', d.meta, 'full', 1)
+  elseif d.whole.full and not full then
+    call('HDEL', d.meta, 'full')
+  end
+  d.whole.full = full
+  if in_force then
+    return 'device_full', count, in_force
+  end
+end
+
+local function global_refusal(levels)
+  local in_force, full = limit_in_force(levels.pending, C.max_total_pending, levels.full)
+  if full and not levels.full then
+    call('HSET', SITES_PENDING, ':full', 1)
+  elseif levels.full and not full then
+    call('HDEL', SITES_PENDING, ':full')
+  end
+  levels.full = full
+  if in_force then
+    return 'global_full', levels.pending, in_force
+  end
+end
+
+-- The document's formula: everybody is refused while G > G_max or any device is over its limit.
+local function system_refusal(levels)
+  local overloaded = call('SCARD', OVERLOADED) + levels.crossed
+  if levels.pending > C.max_total_pending then
+    return 'global_full', levels.pending, C.max_total_pending
+  elseif overloaded > 0 then
+    -- What the formula compares: |O| > 0.
+    return 'device_full', overloaded, 0
+  end
+end
+
+-- Why a task of a device, in `site`, may not be stored now, or nil; `count` is the device's pending
+-- tasks in all lanes. Returns the reason, what is pending and the limit in force.
+local function refusal(levels, d, site, count)
+  if C.admission == 'system' then
+    return system_refusal(levels)
+  end
+  local reason, pending, limit = global_refusal(levels)
+  if not reason then
+    reason, pending, limit = site_refusal(levels, site)
+  end
+  if not reason then
+    reason, pending, limit = device_refusal(levels, d, count)
+  end
+  return reason, pending, limit
+end
+
+-- An accepted task, in the levels that the next task of the same script is compared with.
+local function count_accepted(levels, site, count)
+  levels.pending = levels.pending + 1
+  if site ~= 'default' then
+    levels.sited = levels.sited + 1
+  end
+  if levels.sites[site] then
+    levels.sites[site].pending = levels.sites[site].pending + 1
+  end
+  levels.crossed = levels.crossed + (count == C.max_per_mac_pending and 1 or 0)
+end
+
+-- How long until a count has fallen to where it admits again, from the measured drain rate, of
+-- which a site or device has its fair share; the watermark's interval when none was measured.
+local function retry_after_ms(reason, pending, limit)
+  local rate = tonumber(call('HGET', CAPACITY, 'drained_per_hour')) or 0
+  if rate <= 0 then
+    return 15000
+  end
+  if reason == 'device_full' then
+    rate = rate / math.max(1, call('ZCARD', MACS))
+  elseif reason == 'site_full' then
+    rate = rate / (1 + call('HLEN', SITES_PENDING))
+  end
+  local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
+  local excess = math.max(1, pending - low)
+  return math.max(1000, math.min(600000, math.ceil(excess * 3600000 / rate)))
+end

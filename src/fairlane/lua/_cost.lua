@@ -1,0 +1,75 @@
+-- What a task costs: worker time. It is estimated at the claim and settled when the lease ends.
+
+-- One class up to 1 KiB of payload, and one more for each factor of four.
+local function size_class(id)
+  local bytes = call('HSTRLEN', TASK .. id, 'payload')
+  return bytes <= 1024 and 0 or math.ceil(math.log(bytes / 1024) / math.log(4))
+end
+
+-- The cost of a task before it runs, in units of a tag: the mean run time of its type and size, or
+-- the device's own of that type if that is longer. A caller's `cost_ms` counts within ¼ to 4 times
+-- that. What is learnt is read once a script.
+local means = {}
+local function estimate(d, task_type, size, cost_ms)
+  local field = 'run_ms:' .. task_type .. ':' .. size
+  local own = task_type .. '.run_ms'
+  if means[field] == nil then
+    local f = call('HMGET', CAPACITY, field, 'run_ms:' .. task_type)
+    means[field] = tonumber(f[1]) or tonumber(f[2]) or false
+  end
+  d.means = d.means or {}
+  if d.means[own] == nil then
+    d.means[own] = tonumber(call('HGET', d.meta, own)) or 0
+  end
+  local ms = math.max(means[field] or 0, d.means[own])
+  if cost_ms and ms == 0 then
+    ms = cost_ms
+  elseif cost_ms then
+    ms = math.max(ms / 4, math.min(ms * 4, cost_ms))
+  elseif ms == 0 then
+    -- Nothing ran yet.
+    ms = 10
+  end
+  return math.max(1, math.floor(ms * UNITS_PER_MS))
+end
+
+-- What `cost` units move a device's tag by: it pays by its weight, and never nothing.
+local function price(d, cost)
+  return cost > 0 and math.max(1, math.floor(cost / d.weight)) or math.ceil(cost / d.weight)
+end
+
+-- Is a site the only one that has devices in its schedule? Then there is nobody to be fair to, and
+-- its tag need not move: another one will start from there.
+local function is_alone(L, name)
+  local two = call('ZRANGE', SITES .. L.suffix, 0, 1)
+  return two[1] == name and not two[2]
+end
+
+-- Charge a device and its site `cost` units, or give them back (below 0).
+local function pay(d, cost)
+  if C.policy == 'fair' and (cost ~= 0 or d.held) then
+    place_of(d)
+    move_tag(d, price(d, cost))
+    if cost ~= 0 and not is_alone(d.lane, d.site) then
+      move_tag(site_of(d.lane, d.site), cost)
+    end
+  end
+end
+
+-- Keep moving averages of how long tasks run: of the type and size, of the type, of the lane, and
+-- of the device while it has tasks.
+local function learn(d, task_type, size, ran_ms)
+  local fields = { 'run_ms:' .. task_type .. ':' .. size, 'run_ms:' .. task_type,
+    'service_ms:' .. d.lane.name }
+  local before, set = call('HMGET', CAPACITY, unpack(fields)), {}
+  for at, field in ipairs(fields) do
+    local mean = tonumber(before[at]) or ran_ms
+    set[2 * at - 1], set[2 * at] = field, string.format('%.3f', mean + (ran_ms - mean) * 0.1)
+  end
+  call('HSET', CAPACITY, unpack(set))
+  if d.whole.total > 0 or d.whole.leased > 0 then
+    local own = task_type .. '.run_ms'
+    local mean = tonumber(call('HGET', d.meta, own)) or ran_ms
+    call('HSET', d.meta, own, string.format('%.3f', mean + (ran_ms - mean) * 0.1))
+  end
+end

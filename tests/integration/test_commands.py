@@ -83,6 +83,26 @@ def test_devices_shows_who_waits(system: System) -> None:
     assert "text 2 (rank 0)" in shown(system.settings.environ(), "devices")
 
 
+def test_configure_sets_what_it_names_and_tells_what_is_in_force(system: System) -> None:
+    limited = ["--weight", "3", "--max-running", "2", "--rate", "0.5", "--site", "home"]
+    assert told(system, "configure", mac(7), *limited) == {
+        "weight": 3.0,
+        "paused": False,
+        "min_running": 0,
+        "max_running": 2,
+        "rate_per_s": 0.5,
+        "site": "home",
+    }
+    environ = system.settings.environ()
+    paused = shown(environ, "configure", "02-00-00-00-00-07", "--pause", "--rate", "0")
+    assert paused == "weight=3.0 paused=True max_running=2 site=home\n"
+    lifted = ["--weight", "1", "--resume", "--max-running", "0", "--site", ""]
+    assert shown(environ, "configure", mac(7), *lifted) == "no limits\n"
+    refused = run(environ, "configure", mac(7), "--weight", "0")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "weight: 0.0; send 0.001 to 1,000" in refused.stderr
+
+
 def test_migrate_names_what_it_changed_and_a_second_time_nothing() -> None:
     with running() as system:
         environ = system.settings.environ() | {"FAIRLANE_MAX_ATTEMPTS": "5"}

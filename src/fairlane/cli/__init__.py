@@ -12,6 +12,7 @@ import sys
 import rich_click as click
 
 from fairlane.cli.bench import bench
+from fairlane.cli.configure import configure
 from fairlane.cli.demo import demo
 from fairlane.cli.detect import detect
 from fairlane.cli.levels import devices, lanes, stats, workers
@@ -23,7 +24,7 @@ from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
 EX_UNAVAILABLE = 69
-_LOOKS = frozenset({"devices", "lanes", "migrate", "simulate", "stats", "workers"})
+_LOOKS = frozenset({"configure", "devices", "lanes", "migrate", "simulate", "stats", "workers"})
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -50,7 +51,7 @@ for command in (
     *(beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
     *(devices, lanes, stats, workers),
-    *(migrate, settings),
+    *(configure, migrate, settings),
 ):
     cli.add_command(command)
 

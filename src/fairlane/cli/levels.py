@@ -12,12 +12,14 @@ from rich.table import Table
 
 from fairlane.cli.table import show
 from fairlane.client import Client
+from fairlane.model import DeviceLimits
 from fairlane.settings import Settings
 from fairlane.verbs import InspectLanes, InspectTotals, InspectWorkers, Overload
 
 _json = click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
 #: What fits a terminal, of what JSON has.
 _LANE = ("name", "pending", "scheduled", "leased", "slots", "credits", "backoffs", "next_mac")
+_DEVICE = ("mac", "site", "pending", "leased", "waited_ms", "score", "lanes", "limits")
 _WORKER = ("hostname", "pid", "lanes", "slots", "active", "cpu", "memory", "reason", "age_ms")
 
 
@@ -70,13 +72,24 @@ def devices(*, limit: int, as_json: bool) -> None:
         row = asdict(device)
         row["lanes"] = [lane for lane in row["lanes"] if lane["pending"]]
         if not as_json:
-            row["lanes"] = ", ".join(
-                f"{lane['lane']} {lane['pending']}"
-                + (f" ({lane['held_by']})" if lane["held_by"] else f" (rank {lane['rank']})")
-                for lane in row["lanes"]
-            )
+            row["lanes"] = ", ".join(map(_lane, row["lanes"]))
+            row["limits"] = said(device.limits)
+            row["score"] = f"{device.score:.1f}"
         rows.append(row)
-    _show(rows, as_json=as_json, none="no device has pending tasks")
+    _show(rows, as_json=as_json, columns=_DEVICE, none="no device has pending tasks")
+
+
+def _lane(lane: dict[str, Any]) -> str:
+    place = lane["held_by"] or f"rank {lane['rank']}"
+    return f"{lane['lane']} {lane['pending']} ({place})"
+
+
+def said(limits: DeviceLimits) -> str:
+    """Return those of a device's limits that are not the defaults, as `configure` takes them."""
+    default = asdict(DeviceLimits())
+    return " ".join(
+        f"{name}={value}" for name, value in asdict(limits).items() if value != default[name]
+    )
 
 
 def _show(

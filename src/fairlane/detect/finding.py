@@ -84,7 +84,7 @@ def mask(kind: FindingType, value: str) -> str:
     """Return a value with most of its letters and digits starred, as long as the value is.
 
     At least half of the letters and digits are hidden. Separators stay, and so does the domain of
-    an e-mail address.
+    an e-mail address. A value without any, as the address `::`, is starred whole.
     """
     hidden_to = len(value)
     if kind is FindingType.EMAIL:
@@ -94,5 +94,5 @@ def mask(kind: FindingType, value: str) -> str:
     head, tail = _SHOWN[kind]
     if head + tail > len(places) // 2:
         head, tail = min(head, len(places) // 2), 0
-    starred = set(places[head : len(places) - tail])
+    starred = set(places[head : len(places) - tail]) or set(range(hidden_to))
     return "".join(MASK if index in starred else char for index, char in enumerate(value))

@@ -18,7 +18,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,8 +165,12 @@ class _Stage:
             if done != seen:
                 seen, since = done, time.monotonic()
                 tell(done)
-            elif time.monotonic() - since > _STALLED_S:
-                raise Failed(f"{self._system.name}: {done} of {total} tasks ran\n{self._said()}")
+            ended = [each.name for each in self._programs if each.process.poll()]
+            if ended or time.monotonic() - since > _STALLED_S:
+                why = f" ({', '.join(ended)} failed)" if ended else ""
+                raise Failed(
+                    f"{self._system.name}: {done} of {total} tasks ran{why}\n{self._said()}"
+                )
             time.sleep(0.05)
         tell(total)
 
@@ -244,8 +249,12 @@ def _environ(system: System, url: str, folder: Path, settings: Mapping[str, Any]
         "data_dir": folder / "data",
         "pause_percent": 100,
         "resume_percent": 100,
-        "max_total_pending": _NO_LIMIT,
-        "max_per_mac_pending": _NO_LIMIT,
+        # Whatever is limited: a flood is what is measured, not its refusal.
+        **{
+            name: _NO_LIMIT
+            for name in map(attrgetter("name"), fields(Settings))
+            if name.startswith("max_") and name.endswith("_pending")
+        },
         **system.settings,
         **settings,
     }

@@ -10,7 +10,7 @@ from celery import signals
 
 import marks
 from celery_queue import arguments
-from fairlane import Client, Settings, Task, handler
+from fairlane import Client, Receipt, Settings, Task, handler
 from fairlane.celery import make_app
 
 _KNOWN = 1 << 32
@@ -36,7 +36,9 @@ def work() -> None:
 
 def send_many(tasks: Sequence[marks.Task]) -> None:
     """Enqueue in one call."""
-    client().enqueue_many([(mac(task[0]), "text", data(task)) for task in tasks])
+    verdicts = client().enqueue_many([(mac(task[0]), "text", data(task)) for task in tasks])
+    # A refusal is an answer, not an error, and here it would be a task that never runs.
+    assert all(isinstance(verdict, Receipt) for verdict in verdicts), verdicts[-1]
 
 
 def send(task: marks.Task) -> None:

@@ -140,6 +140,7 @@ def _settings(store_url: str, namespace: str) -> Settings:
         namespace=namespace,
         max_total_pending=_NO_LIMIT,
         max_per_mac_pending=_NO_LIMIT,
+        max_per_site_pending=_NO_LIMIT,
         task_ttl_ms=_TTL_MS,
     )
 

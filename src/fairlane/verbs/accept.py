@@ -60,11 +60,14 @@ class Enqueue(Verb[Receipt | Refusal]):
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return id, MAC, type, lane, payload, TTL, cost, site."""
-        lane = _lane_of(self.task_type, settings)
+        task_type = self.task_type
+        lane = settings.lane_by_type.get(task_type) if type(task_type) is str else None
+        if lane is None:
+            lane = _lane_of(task_type, settings)
         if len(self.payload) > settings.max_payload_bytes:
             raise _too_large(self.payload, settings)
-        site = self.site or settings.site_of(self.mac)
-        return (self.task_id, self.mac, self.task_type, lane, self.payload, self.ttl_ms,
+        site = self.site or (settings.site_of(self.mac) if settings.sites else "")
+        return (self.task_id, self.mac, task_type, lane, self.payload, self.ttl_ms,
                 self.cost_ms, site)  # fmt: skip
 
     def decode(self, reply: Any) -> Receipt | Refusal:

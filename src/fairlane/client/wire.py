@@ -104,7 +104,7 @@ class Wire:
 class _Connection:
     """A connection that the driver made, read and written here."""
 
-    __slots__ = ("_buffer", "_driver", "_reader", "_recv_into", "_sendall")
+    __slots__ = ("_buffer", "_driver", "_feed", "_gets", "_recv_into", "_sendall")
 
     def __init__(self, driver: Any) -> None:
         driver.connect()
@@ -112,7 +112,8 @@ class _Connection:
         _let_the_kernel_time(driver._sock)
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into
-        self._reader = new_reader()
+        reader = new_reader()
+        self._feed, self._gets = reader.feed, reader.gets
         self._buffer = bytearray(_READ_BYTES)
 
     def write(self, packed: Sequence[bytes]) -> None:
@@ -127,9 +128,8 @@ class _Connection:
 
     def read(self) -> Any:
         """Return the next reply; an error reply is returned, not raised."""
-        reader = self._reader
         while True:
-            reply = reader.gets()
+            reply = self._gets()
             if type(reply) in _VALUES:
                 return reply
             if reply is NO_REPLY:
@@ -153,7 +153,7 @@ class _Connection:
             raise redis.ConnectionError(f"Error while reading from socket: {error}") from error
         if size == 0:
             raise redis.ConnectionError("Connection closed by server.")
-        self._reader.feed(self._buffer, 0, size)
+        self._feed(self._buffer, 0, size)
 
 
 def _let_the_kernel_time(sock: Any) -> None:

@@ -115,7 +115,7 @@ class Engine:
         """Plan a window, instant after instant; False when nothing happens any more."""
         self._window.open()
         while (at_ms := self._next_ms()) < self._stop_ms() and self._window.takes(at_ms):
-            if at_ms >= self._known_until_ms() and self._window.has_plans:
+            if at_ms >= self._known_until_ms() and self._window.is_bounded:
                 break
             self._planned_ms = at_ms
             self._instant(at_ms)
@@ -154,9 +154,8 @@ class Engine:
         """Plan all that happens at one time; the claims come last. True marks a lane with room."""
         touched: dict[Lane, bool] = {}
         if at_ms >= self._known_until_ms():
-            self._change(at_ms)
+            self._change(at_ms, touched)
             self._report_and_sweep(at_ms)
-            touched = dict.fromkeys(self._lanes, True)
         while self._events and self._events[0][0] <= at_ms:
             _, _, event = heapq.heappop(self._events)
             if isinstance(event, _Return):
@@ -171,11 +170,12 @@ class Engine:
         for lane, has_room in touched.items():
             self._claim(lane, at_ms, has_room=has_room)
 
-    def _change(self, at_ms: int) -> None:
+    def _change(self, at_ms: int, touched: dict[Lane, bool]) -> None:
         while self._timed and self._timed[0][0] <= at_ms:
             _, happening = self._timed.popleft()
             if isinstance(happening, Configure):
                 self._window.add(at_ms, happening)
+                touched.update(dict.fromkeys(self._lanes, True))
                 continue
             lane = self._lane_of[happening.lane]
             if at_ms < happening.until_ms:
@@ -184,6 +184,7 @@ class Engine:
                     self._record.lost += 1
             else:
                 lane.raise_workers()
+                touched[lane] = True
                 self._report_ms = at_ms
 
     def _report_and_sweep(self, at_ms: int) -> None:
@@ -197,7 +198,9 @@ class Engine:
                     )
         if at_ms >= self._sweep_ms:
             self._sweep_ms = at_ms + self._settings.sweep_every_ms
-            self._window.add(at_ms, Sweep(1_000), self._swept)
+            self._window.add(at_ms, Sweep(1_000), partial(self._swept, at_ms))
+            if self._workload.has_limits or any(lane.may_lose for lane in self._lanes):
+                self._window.bound(at_ms + 1)
 
     def _end(self, end: _End, at_ms: int) -> None:
         self._window.ended[end.lane.name] += 1
@@ -295,11 +298,15 @@ class Engine:
             self._window.add(at_ms, Start(_id(task), attempt, worker_id, "run"))
             self._push(at_ms + self._record.service_ms[task], _End(lane, task, attempt))
 
-    def _swept(self, swept: Swept) -> None:
+    def _swept(self, at_ms: int, swept: Swept) -> None:
         dead = frozenset(swept.dead)
+        if swept.lost or swept.backoffs or swept.delays:
+            for lane in self._lanes:
+                self._push(max(at_ms, self._planned_ms), _Look(lane))
         for lost in swept.lost:
-            task_id = lost.partition(".")[0]
+            task_id, _, attempt = lost.partition(".")
             lane = self._lane_of[self._record.kind_of(int(task_id))]
+            lane.forget(int(task_id), int(attempt))
             lane.leased -= 1
             lane.is_full = False
             if task_id in dead:

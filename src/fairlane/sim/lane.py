@@ -79,6 +79,16 @@ class Lane:
             self._place[task] = worker
             yield task, attempt, worker.worker_id
 
+    @property
+    def may_lose(self) -> bool:
+        """Whether a lease of it may end: a task waits in the broker, or its worker is gone."""
+        return self.leased > len(self._place)
+
+    def forget(self, task: int, attempt: int) -> None:
+        """Drop a message whose lease has ended: its start would be refused."""
+        if (task, attempt) in self.broker:
+            self.broker.remove((task, attempt))
+
     def end(self, task: int) -> int:
         """Free the slot of a task; return since when it ran."""
         worker = self._place.pop(task)

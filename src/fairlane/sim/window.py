@@ -45,6 +45,11 @@ class Window:
         """Whether it holds more than what the last window's replies brought."""
         return len(self._steps) > self._brought
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether something in it changes what runs, in a way that only its replies tell."""
+        return self.horizon_ms < FAR
+
     def takes(self, at_ms: int) -> bool:
         """Whether what happens at that time is known already, and there is room for it."""
         return at_ms < self.horizon_ms and len(self._steps) < _MOST_STEPS

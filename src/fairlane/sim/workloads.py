@@ -216,7 +216,7 @@ def outage(size: Size, service_ms: int = 2_000, outage_ms: int = 20 * 60_000) ->
 
 def churn(size: Size, service_ms: int = 1_000) -> Workload:
     """Let new addresses with one task each send all that the slots can do; some devices stay."""
-    staying = max(1, size.devices // 200)
+    staying = max(1, size.devices // 50)
     new = size.devices - staying
     until_ms = new * service_ms // size.slots
     every_ms = service_ms / size.slots
@@ -236,19 +236,22 @@ def churn(size: Size, service_ms: int = 1_000) -> Workload:
 
 
 def hoard(size: Size, service_ms: int = 1_000) -> Workload:
-    """Keep some devices idle or paused for half of the time; then let all compete."""
+    """Keep some devices idle, paused or capped for half of the time; then let all compete."""
     until_ms = size.tasks * service_ms // size.slots
-    roles: dict[str, list[str]] = {"busy": [], "idle": [], "paused": []}
+    roles: dict[str, list[str]] = {"busy": [], "idle": [], "paused": [], "capped": []}
     changes: list[tuple[int, Configure]] = []
     arrivals: list[Arrival] = []
     for at in range(size.devices):
-        role, mac = tuple(roles)[at % 3], mac_of(1 + at)
+        role, mac = tuple(roles)[at % 4], mac_of(1 + at)
         roles[role].append(mac)
         begins_ms = until_ms // 2 if role == "idle" else 0
         arrivals += [Arrival(begins_ms, mac, KIND, service_ms)] * size.tasks
         if role == "paused":
             changes += [(0, Configure(mac, paused=True))]
             changes += [(until_ms // 2, Configure(mac, paused=False))]
+        elif role == "capped":
+            changes += [(0, Configure(mac, max_running=1))]
+            changes += [(until_ms // 2, Configure(mac, max_running=0))]
     arrivals.sort(key=lambda arrival: arrival.at_ms)
     changes.sort(key=lambda change: change[0])
     return replace(_workload(size, arrivals, **roles), changes=changes, until_ms=until_ms)
@@ -298,12 +301,12 @@ KNOWN: Final[Mapping[str, Known]] = {
     "churn": Known(
         "an endless stream of new addresses with one task each; some devices stay",
         "源源不断的新地址各带一个任务，少数设备一直在场",
-        Size(2_010, 6_000, 8), churn,
+        Size(4_000, 10_000, 8), churn,
     ),
     "hoard": Known(
-        "devices that were idle or paused for half of the time must not have saved up",
-        "一半时间空闲或暂停的设备不得积攒份额",
-        Size(6, 1_200, 2), hoard,
+        "devices that were idle, paused or capped for half of the time have not saved up",
+        "一半时间空闲、暂停或受限的设备不会积攒份额",
+        Size(8, 2_400, 8), hoard,
     ),
 }  # fmt: skip
 

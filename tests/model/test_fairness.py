@@ -64,6 +64,7 @@ def test_devices_that_drain_and_return_leave_a_backlogged_one_its_share(slots: i
     made = drain_trap(Size(5, 2_000, slots))
     got = shares(made, simulate(made, "fair"))
     assert got["backlogged"] >= 0.9 / 5
+    assert got["returning"] >= 0.9 * 4 / 5
 
 
 @pytest.mark.parametrize("slots", [1, 8])

@@ -75,7 +75,7 @@ class Engine:
         self._record = Record(sorted(workload.slots))
         self._lanes = [
             Lane(kind, workload.slots[kind], workload.shortest_ms(kind),
-                 knows_limits=workload.has_limits)
+                 knows_limits=bool(workload.limited))
             for kind in self._record.kinds
         ]  # fmt: skip
         self._lane_of = {lane.name: lane for lane in self._lanes}
@@ -199,7 +199,7 @@ class Engine:
         if at_ms >= self._sweep_ms:
             self._sweep_ms = at_ms + self._settings.sweep_every_ms
             self._window.add(at_ms, Sweep(1_000), partial(self._swept, at_ms))
-            if self._workload.has_limits or any(lane.may_lose for lane in self._lanes):
+            if self._workload.limited or any(lane.may_lose for lane in self._lanes):
                 self._window.bound(at_ms + 1)
 
     def _end(self, end: _End, at_ms: int) -> None:

@@ -45,6 +45,7 @@ class Report:
 
     `jain` compares what each device got while it was backlogged with its weighted part of what all
     such devices got; 1 is perfectly fair, 1/n is one of n taking all, None if never two competed.
+    A device that is ever paused or limited is left out of it.
     The series have PARTS values, each for `part_ms`: the share of time of each group, Jain's index
     among the devices that were backlogged throughout the part, the longest queue in it.
     """
@@ -143,7 +144,10 @@ class _Competition:
         self._weights = [weights.get(mac, 1.0) for mac in record.macs]
         self._parts = parts
         self._rivals: list[list[int]] = [[] for _ in range(PARTS)]
+        limited = workload.limited
         for device, from_ms, until_ms in _backlogs(record):
+            if record.macs[device] in limited:
+                continue
             first = -int(-from_ms // parts.length_ms)
             for part in range(first, int(until_ms / parts.length_ms)):
                 self._rivals[part].append(device)

@@ -104,9 +104,13 @@ class Workload:
         return min(times, default=1)
 
     @property
-    def has_limits(self) -> bool:
-        """Whether a device can have tasks that wait although slots are free."""
-        return any(change != Configure(change.mac, change.weight) for _, change in self.changes)
+    def limited(self) -> frozenset[str]:
+        """The devices that can have tasks that wait although it would be their turn."""
+        return frozenset(
+            change.mac
+            for _, change in self.changes
+            if change != Configure(change.mac, weight=change.weight)
+        )
 
     def settings_for(self, policy: str) -> Settings:
         """Return the settings of a store: every task type is a lane, and nothing is refused.

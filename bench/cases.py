@@ -29,6 +29,7 @@ class Size:
     gap_ms: float = 20.0
     run_ms: float = 5.0
     many_heavy: int = 5_000
+    many_each: int = 4
     known: int = 100_000
     #: latency
     alone: int = 200
@@ -38,7 +39,7 @@ class Size:
     def quick(cls) -> Self:
         """Return a size that shows in seconds that everything works."""
         return cls(slots=2, tasks=60, heavy=3, each=10, light=5, gap_ms=5.0, many_heavy=15,
-                   known=50, alone=5, alone_gap_ms=5.0)  # fmt: skip
+                   many_each=2, known=50, alone=5, alone_gap_ms=5.0)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Case:
             return Job("", "", size.slots, 0.0, light=size.alone, gap_ms=size.alone_gap_ms)
         heavy, each = size.heavy, size.each
         if self.many:
-            heavy, each = size.many_heavy, size.heavy * size.each // size.many_heavy
+            heavy, each = size.many_heavy, size.many_each
         return Job("", "", size.slots, size.run_ms, heavy=heavy, each=each, light=size.light,
                    gap_ms=size.gap_ms)  # fmt: skip
 

@@ -38,8 +38,8 @@ class Mark(NamedTuple):
 class Job:
     """What a program is to do; devices are numbers, the heavy ones first, then the light ones.
 
-    `each` tasks of every heavy device at once; then a task of every light device, `gap_ms` apart on
-    average, at random.
+    `each` tasks of every heavy device at once; then, when as many tasks have started as there are
+    heavy devices, a task of every light device, `gap_ms` apart on average, at random.
     """
 
     url: str
@@ -101,12 +101,15 @@ def main(
 
 
 def _submit(send_many: Callable[[Sequence[Task]], None], send: Callable[[Task], None]) -> None:
-    run_ms = job().run_ms
+    run_ms, before = job().run_ms, count(Path(job().marks))
     # In turns, as if the devices had sent them side by side.
     flood = [device for _ in range(job().each) for device in range(job().heavy)]
     for at in range(0, len(flood), CHUNK):
         now = time.monotonic()
         send_many([(device, now, run_ms) for device in flood[at : at + CHUNK]])
+    # Until each of them has had a turn the heavy ones are newcomers too, and were here first.
+    while count(Path(job().marks)) - before < job().heavy:
+        time.sleep(0.01)
     for device in _arrivals():
         send((device, time.monotonic(), run_ms))
 

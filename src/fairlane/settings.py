@@ -36,7 +36,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
 }
-_MAY_BE_ZERO: Final = ("defer_jitter_percent",)
+_MAY_BE_ZERO: Final = ("defer_jitter_percent", "max_per_site_pending")
 #: The requirement document, to the letter as far as atomic steps allow (design section 9).
 SEED: Final[Mapping[str, Any]] = {
     "flow": "turns",
@@ -95,7 +95,7 @@ class Settings:
     task_types: tuple[TaskType, ...] = _shared(DEFAULT_TASK_TYPES, "task types, lanes and queues")
     max_total_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "G_max: pending tasks in all")
     max_per_mac_pending: int = _shared(formulas.MAX_PER_MAC_PENDING, "pending tasks of one device")
-    max_per_site_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "pending tasks of one site")
+    max_per_site_pending: int = _shared(0, "pending tasks of one site, 0 = no limit of its own")
     low_mark_percent: int = _shared(90, "a limit that was met holds until the count falls to this")
     sites: tuple[SiteRule, ...] = _shared((), "which MAC prefixes are which site: 02:42=lab,…")
     max_payload_bytes: int = _shared(256 * 1024, "a task's encoded data")

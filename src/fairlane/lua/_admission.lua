@@ -37,10 +37,13 @@ end
 -- While others have tasks too, a site may have four times what is left: one that floods cannot fill
 -- the store.
 local function site_refusal(levels, name)
-  if levels.sited == 0 and C.max_per_site_pending >= C.max_total_pending then
+  if levels.sited == 0 and C.max_per_site_pending == 0 then
     return nil
   end
-  local site, limit = site_levels(levels, name), C.max_per_site_pending
+  local site, limit = site_levels(levels, name), C.max_total_pending
+  if C.max_per_site_pending > 0 then
+    limit = math.min(limit, C.max_per_site_pending)
+  end
   if levels.pending > site.pending then
     limit = math.min(limit, math.max(1, 4 * (C.max_total_pending - levels.pending)))
   end
@@ -132,7 +135,8 @@ local function retry_after_ms(reason, pending, limit)
   if reason == 'device_full' then
     rate = rate / math.max(1, call('ZCARD', MACS))
   elseif reason == 'site_full' then
-    rate = rate / (1 + call('HLEN', SITES_PENDING))
+    -- Not counted are the sum and the mark of the site itself; `default` is.
+    rate = rate / math.max(1, call('HLEN', SITES_PENDING) - 1)
   end
   local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
   local excess = math.max(1, pending - low)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,8 @@ from fairlane.sim.report import measure
 from fairlane.sim.simulation import POLICIES, simulate
 from fairlane.sim.workload import Arrival, mac_of
 from fairlane.sim.workloads import KNOWN, workload
-from support.processes import COMMAND, environment
+from support.eventually import eventually
+from support.processes import COMMAND, Program, environment
 
 SMALL = ("flood", "--devices", "20", "--tasks", "200", "--slots", "4")
 
@@ -121,9 +123,22 @@ def test_the_list_names_workloads_and_policies() -> None:
         (("--csv", __file__, "--tasks", "5"), "--devices and --tasks are the file's"),
         (("nothing",), "'nothing' is unknown; `fairlane simulate --list` has all"),
         (("flood", "--policy", "lottery"), "'lottery' is not one of"),
+        (("flood", "--html", "no/such/folder/page.html"), "no/such/folder is no folder"),
     ],
 )
 def test_wrong_usage_is_told(arguments: tuple[str, ...], said: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in " ".join(done.stderr.replace("│", "").split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whatever_stops_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    log, temporary = tmp_path / "log", tmp_path / "tmp"
+    temporary.mkdir()
+    command = [*COMMAND, "simulate", "flood", "--policy", "fair", "--tasks", "100000"]
+    with Program(command, log, {"TMPDIR": str(temporary)}) as program:
+        eventually(lambda: any(temporary.glob("*/valkey.pid")))
+        program.send(number)
+        eventually(lambda: not any(temporary.iterdir()))
+        eventually(lambda: "stopped; nothing was left behind" in program.output())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import json
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import rich_click as click
@@ -88,6 +90,8 @@ def command(
         return
     if (name is None) == (csv_file is None):
         raise click.UsageError("name a WORKLOAD (`--list` shows them), or give --csv FILE")
+    if html_file is not None and not html_file.absolute().parent.is_dir():
+        raise click.BadParameter(f"{html_file.parent} is no folder", param_hint="--html")
     if csv_file is not None:
         if devices is not None or tasks is not None:
             raise click.UsageError("--devices and --tasks are the file's; leave them out")
@@ -101,7 +105,12 @@ def command(
         about = workloads.names()[name]
     # A million arrivals live to the end; to look through them again and again takes its time.
     gc.freeze()
-    reports = [_run(workload, policy) for policy in dict.fromkeys(policies)]
+    try:
+        with _stoppable():
+            reports = [_run(workload, policy) for policy in dict.fromkeys(policies)]
+    except KeyboardInterrupt:
+        click.echo("stopped; nothing was left behind", err=True)
+        sys.exit(130)
     if html_file is not None:
         told = page(workload.name, about, _facts(workload, reports[0], seed), reports)
         html_file.write_text(told, "utf-8")
@@ -112,6 +121,19 @@ def command(
         click.echo(json.dumps({**facts, "reports": told_reports}, indent=2, ensure_ascii=False))
     else:
         _tables(workload, reports)
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let a kill and a closed terminal end the store as Ctrl-C does."""
+    signals = [number for number in (signal.SIGTERM, signal.SIGHUP)
+               if signal.getsignal(number) is not signal.SIG_IGN]  # fmt: skip
+    before = {number: signal.signal(number, signal.default_int_handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(workload: Workload, policy: str) -> Report:

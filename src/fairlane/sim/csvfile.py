@@ -12,6 +12,7 @@ import hashlib
 import io
 import math
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
@@ -45,7 +46,7 @@ def load(path: Path, *, slots: int, speed: float = 1.0, load: float | None = Non
         content = path.read_bytes()
         if content.startswith(_GZIP):
             content = gzip.decompress(content)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InvalidWorkload(f"{path}: cannot be read ({error})") from error
     return scaled(path.name, read(io.BytesIO(content), str(path)), slots, speed, load)
 

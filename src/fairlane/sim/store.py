@@ -46,15 +46,17 @@ class SimulatedStore:
         return self.client.run_many(verbs)
 
     def __enter__(self) -> Self:
-        folder = self._stack.enter_context(TemporaryDirectory(prefix="fairlane-sim-"))
-        store = self._stack.enter_context(Embedded(Path(folder), extra={"appendonly": "no"}))
-        settings = replace(self._settings, store_url=store.url)
-        self._client = self._stack.enter_context(Client(settings, clock=self._clock))
-        wire = Wire(store.url)
-        # No verb sets the mark: a store in use must never be given one.
-        wire.send(("SET", self._client.keys.clock, 1))
-        wire.close()
-        self._client.ping()
+        with ExitStack() as stack:
+            folder = stack.enter_context(TemporaryDirectory(prefix="fairlane-sim-"))
+            store = stack.enter_context(Embedded(Path(folder), extra={"appendonly": "no"}))
+            settings = replace(self._settings, store_url=store.url)
+            self._client = stack.enter_context(Client(settings, clock=self._clock))
+            # No verb sets the mark: a store in use must never be given one.
+            wire = Wire(store.url)
+            stack.callback(wire.close)
+            wire.send(("SET", self._client.keys.clock, 1))
+            self._client.ping()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -33,7 +33,7 @@ def server(request: pytest.FixtureRequest, _started: dict[str, Server]) -> Serve
 
 @pytest.fixture
 def store_url(server: Server) -> str:
-    """Give the URL of a store without data and without scripts."""
+    """Give the URL of a store without data."""
     server.empty()
     return server.url
 

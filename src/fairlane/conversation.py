@@ -16,15 +16,16 @@ from fairlane.errors import (
     ConfigChanged,
     CorruptReply,
     FairlaneError,
+    StoreError,
     StoreNotDurable,
     StoreUnavailable,
     StoreUnsupported,
 )
 from fairlane.keys import Keys
 from fairlane.model import Event
-from fairlane.scripts import load
+from fairlane.scripts import PREFIX, Library, load
 from fairlane.settings import Settings
-from fairlane.verbs import Join, Migrate, Verb
+from fairlane.verbs import Join, Migrate, Overload, Verb
 from fairlane.verbs.verb import Arg, pairs, text
 
 R = TypeVar("R")
@@ -34,11 +35,11 @@ Talk: TypeAlias = Generator[Command, Any, R]
 log = logging.getLogger("fairlane.store")
 
 _OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
-_WHERE: Final = re.compile(r" script: .*on @user_script.*$")
+_WHERE: Final = re.compile(r" script: .*on @user_(script|function).*$")
 
 
-class NoScript(Exception):
-    """The server does not know the script's digest."""
+class NoFunction(Exception):
+    """The server does not have the library of the function."""
 
 
 class Session:
@@ -52,13 +53,11 @@ class Session:
         self._clock = clock or (lambda: 0)
         self._declared = self.keys.config
         self._digest = ""
-        #: What every call of a script begins with, by its name.
+        #: What every call of a verb begins with, by its name.
         self._heads: dict[str, Command] = {}
-        #: The scripts that a pipeline has sent whole; a server that forgot one answers NOSCRIPT.
-        self.sent: set[str] = set()
 
     def call(self, verb: Verb[R], failed: Exception | None = None) -> Talk[R]:
-        """Run a verb: agree on the settings first, load its script when needed, decode the reply.
+        """Run a verb: agree on the settings first, load its library if needed, decode the reply.
 
         `failed` is what became of a first try that the client made on its own: most calls need no
         conversation.
@@ -68,7 +67,7 @@ class Session:
         try:
             reply = yield from self._evaluate(verb, failed)
         except ConfigChanged:
-            # Somebody migrated the store, or it came back empty: agree anew, with new scripts.
+            # Somebody migrated the store, or it came back empty: agree anew, with a new library.
             log.warning("store: its settings have changed or are gone; joining it anew")
             yield from self.open()
             reply = yield from self._evaluate(verb)
@@ -85,7 +84,6 @@ class Session:
         # different sets of settings, and both must be able to go on.
         self._digest = stored["digest"]
         self._heads.clear()
-        self.sent.clear()
         self.is_open = True
 
     def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:
@@ -94,13 +92,15 @@ class Session:
         self.is_open = False
         changed = yield from self._evaluate(Migrate())
         yield from self.open()
+        yield from self._forget_libraries()
         return self.decode(Migrate(), changed)
 
-    def command(self, verb: Verb[Any], *, whole: bool = False) -> Command:
-        """Return the command of a verb: by digest, or with the whole script."""
-        head = None if whole else self._heads.get(verb.SCRIPT)
+    def command(self, verb: Verb[Any]) -> Command:
+        """Return the command of a verb."""
+        head = self._heads.get(verb.SCRIPT)
         if head is None:
-            head = self._head(verb, whole=whole)
+            function = self._library(verb).function(verb.SCRIPT)
+            head = self._heads[verb.SCRIPT] = ("FCALL", function, 1, self._declared)
         return (*head, self._clock(), *verb.args(self.settings))
 
     def decode(self, verb: Verb[R], reply: Any) -> R:
@@ -110,24 +110,34 @@ class Session:
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise CorruptReply(f"{verb.SCRIPT}: {error} in the reply {reply!r:.200}") from error
 
-    def _head(self, verb: Verb[Any], *, whole: bool) -> Command:
-        agreed = None if isinstance(verb, Join | Migrate) else (self.settings, self._digest)
-        script = load(verb.SCRIPT, self.keys, agreed)
-        if whole:
-            return ("EVAL", script.source, 1, self._declared)
-        head = self._heads[verb.SCRIPT] = ("EVALSHA", script.sha, 1, self._declared)
-        return head
+    def _library(self, verb: Verb[Any]) -> Library:
+        is_setup = isinstance(verb, Join | Migrate)
+        return load(self.keys, None if is_setup else (self.settings, self._digest))
+
+    def _forget_libraries(self) -> Talk[None]:
+        """Delete what earlier settings and releases left; whoever still calls it loads it again."""
+        listed = yield ("FUNCTION", "LIST", "LIBRARYNAME", f"{PREFIX}*")
+        kept = {self._library(verb).name for verb in (Join({}), Overload())}
+        for library in listed:
+            fields = library if isinstance(library, dict) else dict(pairs(library))
+            name = text({text(field): value for field, value in fields.items()}["library_name"])
+            if name not in kept:
+                yield ("FUNCTION", "DELETE", name)
 
     def _evaluate(self, verb: Verb[Any], failed: Exception | None = None) -> Talk[Any]:
         command = self.command(verb)
-        lost_once = False
+        lost_once = has_loaded = False
         while True:
             try:
                 if failed is not None:
                     raise failed
                 return (yield command)
-            except NoScript:
-                command, failed = self.command(verb, whole=True), None
+            except NoFunction as missing:
+                if has_loaded:
+                    raise StoreError(f"store: {missing}, though it was just loaded") from missing
+                # Twice the same is no harm: a name stands for its content.
+                yield ("FUNCTION", "LOAD", "REPLACE", self._library(verb).source)
+                failed, has_loaded = None, True
             except StoreUnavailable:
                 # The reply may be lost after the script ran: only a repeatable verb goes again.
                 if lost_once or not verb.REPEATABLE:

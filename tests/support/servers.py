@@ -107,9 +107,8 @@ class Server:
             return False
 
     def empty(self) -> None:
-        """Forget all data and scripts."""
+        """Forget all data. Libraries stay: they are named by what they do."""
         self.client.flushall()
-        self.client.script_flush("SYNC")
 
     def stop(self) -> None:
         """Stop the server and prove that its process is gone."""

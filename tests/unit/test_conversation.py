@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from fairlane import Settings, verbs
-from fairlane.conversation import NoScript, Session, error_of
+from fairlane.conversation import NoFunction, Session, error_of
 from fairlane.errors import (
     ConfigChanged,
     ConfigMismatch,
     CorruptReply,
     FairlaneError,
     StaleAttempt,
+    StoreError,
     StoreNotDurable,
     StoreUnavailable,
     StoreUnsupported,
@@ -108,15 +109,17 @@ def test_info_as_a_server_writes_it() -> None:
         talk.send(text.encode())
 
 
-def test_a_script_that_the_server_forgot_is_sent_whole() -> None:
-    session = opened(Settings())
-    sent, value = answer(session, verbs.Deregister("w"), NoScript(), 1)
-    assert (sent, value) == (["EVALSHA", "EVAL"], True)
+def test_a_library_that_the_server_does_not_have_is_loaded_once() -> None:
+    session, missing = opened(Settings()), NoFunction("Function not found")
+    sent, value = answer(session, verbs.Deregister("w"), missing, b"", 1)
+    assert (sent, value) == (["FCALL", "FUNCTION", "FCALL"], True)
+    with pytest.raises(StoreError, match="Function not found, though it was just loaded"):
+        answer(session, verbs.Deregister("w"), missing, b"", missing)
 
 
 def test_a_repeatable_verb_goes_again_once_and_no_other_at_all() -> None:
     session, lost = opened(Settings()), StoreUnavailable()
-    assert answer(session, verbs.Deregister("w"), lost, 0) == (["EVALSHA"] * 2, False)
+    assert answer(session, verbs.Deregister("w"), lost, 0) == (["FCALL"] * 2, False)
     with pytest.raises(StoreUnavailable):
         answer(session, verbs.Deregister("w"), lost, lost)
     with pytest.raises(StoreUnavailable):
@@ -127,14 +130,14 @@ def test_changed_settings_are_joined_anew_once() -> None:
     session, other = opened(Settings()), Settings(batch_size=7)
     verb = verbs.Deregister("w")
     sent, value = answer(session, verb, ConfigChanged(), INFO, stored(other), 1)
-    assert (sent, value) == (["EVALSHA", "INFO", "EVALSHA", "EVALSHA"], True)
+    assert (sent, value) == (["FCALL", "INFO", "FCALL", "FCALL"], True)
     assert session.settings.batch_size == 7
     with pytest.raises(ConfigChanged):
         answer(session, verb, ConfigChanged(), INFO, stored(other), ConfigChanged())
 
 
 def test_an_error_of_a_script_is_the_class_of_its_code() -> None:
-    error = error_of("STALE_ATTEMPT task_id: attempt 1 of a script: abc, on @user_script:7.")
+    error = error_of("STALE_ATTEMPT task_id: attempt 1 of a script: abc, on @user_function:7.")
     assert type(error) is StaleAttempt
     assert str(error) == "task_id: attempt 1 of a"
     assert type(error_of("CONFIG_MISMATCH x")) is ConfigMismatch

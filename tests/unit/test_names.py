@@ -18,10 +18,9 @@ import pytest
 import fairlane
 from fairlane import errors, verbs
 from fairlane.errors import Conflict, FairlaneError
-from fairlane.keys import ABNORMAL, TABLE, Keys
+from fairlane.keys import ABNORMAL, TABLE
 from fairlane.model import TERMINAL, TRANSITIONS, TaskState
-from fairlane.scripts import PRELUDE, SHARED, definitions, load, read
-from fairlane.settings import Settings
+from fairlane.scripts import PRELUDE, SHARED, called, definitions, read
 from fairlane.verbs import Verb, every_verb
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +98,7 @@ def test_what_only_reads_is_marked_so(verb: type[Verb[Any]]) -> None:
 
 @each_verb
 def test_the_errors_line_names_the_codes_that_the_script_can_answer(verb: type[Verb[Any]]) -> None:
-    source = load(verb.SCRIPT, Keys(), (Settings(), "")).source.decode()
+    source = "\n".join([*called([verb.SCRIPT]), read(verb.SCRIPT)])
     raised = set(re.findall(r"fail\('([A-Z_]+)'", source)) - OF_EVERY_SCRIPT
     assert set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", header(verb)["Errors"])) == raised
     assert raised or header(verb)["Errors"].startswith("none")

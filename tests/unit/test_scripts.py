@@ -1,22 +1,23 @@
-"""How a script is put together: its own file, what it calls, and nothing else."""
+"""How a library is put together: the verbs, what they call, and nothing else."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import re
-from typing import Any
+from typing import TypeAlias
 
 import pytest
 
 from fairlane import Settings, scripts
 from fairlane.keys import Keys
-from fairlane.scripts import SHARED, Script, definitions, load, read
-from fairlane.verbs import Join, Migrate, Verb, every_verb
+from fairlane.scripts import SHARED, definitions, load, read
+from fairlane.verbs import Join, Migrate, every_verb
 
 AGREED = (Settings(), Settings().digest)
 
-each_verb = pytest.mark.parametrize("verb", every_verb(), ids=lambda verb: verb.SCRIPT)
+each_library = pytest.mark.parametrize("agreed", [AGREED, None], ids=["verbs", "setup"])
+Agreed: TypeAlias = tuple[Settings, str] | None
 
 
 def code(text: str) -> str:
@@ -24,37 +25,55 @@ def code(text: str) -> str:
     return re.sub(r"--[^\n]*|\.\w+|^local DIGEST[^\n]*", "", text, flags=re.MULTILINE)
 
 
-def loaded(verb: type[Verb[Any]], settings: Settings | None = None) -> Script:
-    if verb in (Join, Migrate):
-        return load(verb.SCRIPT, Keys(), None)
-    chosen = settings or Settings()
-    return load(verb.SCRIPT, Keys(), (chosen, chosen.digest))
+@each_library
+def test_it_is_named_by_the_hash_of_its_content(agreed: Agreed) -> None:
+    library = load(Keys(), agreed)
+    shebang, _, text = library.source.decode().partition("\n")
+    content = text.replace(library.name, "LIBRARY").encode()
+    assert library.name == scripts.PREFIX + hashlib.sha256(content).hexdigest()[:16]
+    assert shebang == f"#!lua name={library.name}"
 
 
-@each_verb
-def test_it_is_called_by_the_hash_of_its_content(verb: type[Verb[Any]]) -> None:
-    script = loaded(verb)
-    assert script.sha == hashlib.sha1(script.source, usedforsecurity=False).hexdigest()
-    assert script.source.decode().startswith("#!lua")
-    literal = re.sub(r"\bC\.(\w+)", lambda found: repr(Settings().constants()[found[1]]),
-                     read(verb.SCRIPT))  # fmt: skip
-    assert script.source.decode().endswith(literal)
+@each_library
+def test_it_has_a_function_for_each_verb(agreed: Agreed) -> None:
+    library = load(Keys(), agreed)
+    source = library.source.decode()
+    named = set(re.findall(r"function_name = '(\w+)'", source))
+    kinds = [verb for verb in every_verb() if (verb in (Join, Migrate)) == (agreed is None)]
+    assert named == {library.function(verb.SCRIPT) for verb in kinds}
+    for verb in kinds:
+        literal = re.sub(r"\bC\.(\w+)", lambda found: repr(Settings().constants()[found[1]]),
+                         read(verb.SCRIPT))  # fmt: skip
+        assert f"begin(arguments)\n{literal}end }})" in source
 
 
-@each_verb
-def test_it_brings_what_it_calls_and_no_more(verb: type[Verb[Any]]) -> None:
-    source = code(loaded(verb).source.decode())
+@each_library
+def test_it_brings_what_is_called_and_no_more(agreed: Agreed) -> None:
+    source = code(load(Keys(), agreed).source.decode())
     for name in definitions():
         uses = len(re.findall(rf"\b{name}\b", source))
         assert uses != 1, f"{name} is defined and not called"
 
 
-@each_verb
-def test_everything_is_defined_before_it_is_used(verb: type[Verb[Any]]) -> None:
-    source = code(loaded(verb).source.decode())
+@each_library
+def test_everything_is_defined_before_it_is_used(agreed: Agreed) -> None:
+    source = code(load(Keys(), agreed).source.decode())
     for name in definitions():
         if first := re.search(rf"\b{name}\b", source):
             assert re.search(rf"local (function )?{name}$", source[: first.end()])
+
+
+def test_nothing_outlives_a_call() -> None:
+    """A shared value that is written to would be another one in the next call."""
+    text = "\n".join([*definitions().values(), *(read(verb.SCRIPT) for verb in every_verb())])
+    values = [name for name, block in definitions().items() if f"local {name} =" in block]
+    assert values
+    for name in values:
+        assert not re.findall(rf"^ *{name}(\[.*\])? = ", text, re.MULTILINE), name
+
+
+def test_every_verb_has_a_file_and_every_file_is_a_verb() -> None:
+    assert list(scripts.verbs()) == sorted(verb.SCRIPT for verb in every_verb())
 
 
 def test_every_shared_definition_is_found() -> None:
@@ -63,22 +82,15 @@ def test_every_shared_definition_is_found() -> None:
         assert starts == [name for name in definitions() if name in starts]
 
 
-def test_another_setting_is_another_script_only_where_it_is_used() -> None:
-    before, after = Settings(), Settings(batch_size=7)
-    changed = {
-        verb.SCRIPT
-        for verb in every_verb()
-        if verb not in (Join, Migrate)
-        and load(verb.SCRIPT, Keys(), (before, "")) != load(verb.SCRIPT, Keys(), (after, ""))
-    }
-    assert "claim" in changed
-    assert "enqueue" not in changed
+def test_another_setting_is_another_library_and_so_is_another_digest() -> None:
+    (settings, digest), other = AGREED, Settings(batch_size=7)
+    names = {load(Keys(), each).name for each in (AGREED, (other, digest), (settings, ""), None)}
+    assert len(names) == 4
 
 
-def test_another_namespace_is_another_script() -> None:
-    one = load("enqueue", Keys(), AGREED)
-    other = load("enqueue", Keys("other"), AGREED)
-    assert one.sha != other.sha
+def test_another_namespace_is_another_library() -> None:
+    one, other = load(Keys(), AGREED), load(Keys("other"), AGREED)
+    assert one.name != other.name
     assert b"sensitive:" not in other.source
 
 
@@ -97,5 +109,5 @@ def test_nobody_asks_for_a_random_number_or_the_time_but_the_prelude() -> None:
 
 
 def test_it_is_put_together_once() -> None:
-    assert load("enqueue", Keys(), AGREED) is load("enqueue", Keys(), AGREED)
+    assert load(Keys(), AGREED) is load(Keys(), AGREED)
     assert inspect.unwrap(load) is not load

@@ -47,16 +47,16 @@ def client(store: Store, proxy: Proxy) -> Iterator[Client]:
 
 
 def runs(store: Store) -> int:
-    """Return how many scripts the server has run."""
-    stats = store.redis.info("commandstats")
-    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
+    """Return how many verbs the server has run."""
+    calls: int = store.redis.info("commandstats").get("cmdstat_fcall", {}).get("calls", 0)
+    return calls
 
 
 def knows(store: Store, kind: type[Verb[Any]]) -> None:
-    """Let the server know a script, so that the first reply is its own."""
+    """Let the server know a verb's library, so that the first reply is its own."""
     settings = store.client.settings
     agreed = None if kind in (Join, Migrate) else (settings, settings.digest)
-    store.redis.script_load(load(kind.SCRIPT, store.keys, agreed).source)
+    store.redis.function_load(load(store.keys, agreed).source, replace=True)
 
 
 @each_verb

@@ -196,7 +196,7 @@ def _enqueue(
                 # A store holds 5,000 tasks at most by default, not all that was ever measured.
                 server.flushdb()
                 call()
-                mine.append(_rate(server, call, "evalsha", times, tasks))
+                mine.append(_rate(server, call, "fcall", times, tasks))
                 for name, (other, command) in others(tasks).items():
                     other()
                     rate = _rate(server, other, command, times, tasks)
@@ -307,7 +307,7 @@ class _Size:
         return rates
 
     def _rate(self, call: Callable[[], object], calls: int, tasks: float = 1) -> Rate:
-        return _rate(self._server, call, "evalsha", calls, tasks)
+        return _rate(self._server, call, "fcall", calls, tasks)
 
 
 def _rate(

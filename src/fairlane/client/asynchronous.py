@@ -14,7 +14,6 @@ from fairlane.client.calls import (
     Clock,
     accepted,
     inspect_device,
-    pipelined,
     result,
     told,
 )
@@ -64,7 +63,7 @@ class AsyncClient:
         if not self._session.is_open:
             await self._carry(self._session.open())
         try:
-            replies = await self._wire.send_many(pipelined(self._session, batch))
+            replies = await self._wire.send_many([*map(self._session.command, batch)])
         except redis.RedisError as error:
             raise ours(error) from error
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
 
 from fairlane import verbs
 from fairlane.client.store import ours
-from fairlane.conversation import Command, NoScript, Session, Talk
+from fairlane.conversation import Command, NoFunction, Session, Talk
 from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, TaskConflict
 from fairlane.model import Receipt, Refusal
 from fairlane.settings import Settings
@@ -23,7 +23,7 @@ log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
 #: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
-UNRUN: Final = (NoScript, ConfigChanged)
+UNRUN: Final = (NoFunction, ConfigChanged)
 
 
 def checked_event_id(text: str) -> str:
@@ -36,15 +36,6 @@ def checked_event_id(text: str) -> str:
 def once(command: Command) -> Talk[Any]:
     """Send one command and return its reply."""
     return (yield command)
-
-
-def pipelined(session: Session, batch: Sequence[Verb[Any]]) -> list[Command]:
-    """Return the commands of a pipeline; a script goes whole the first time."""
-    commands = []
-    for verb in batch:
-        commands.append(session.command(verb, whole=verb.SCRIPT not in session.sent))
-        session.sent.add(verb.SCRIPT)
-    return commands
 
 
 def result(session: Session, verb: Verb[Any], reply: Any) -> Any:

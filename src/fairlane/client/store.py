@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import redis
 
-from fairlane.conversation import NoScript, error_of
+from fairlane.conversation import NoFunction, error_of
 from fairlane.embedded import SCHEME, Embedded, folder_of
 from fairlane.errors import (
     InvalidSettings,
@@ -76,8 +76,8 @@ class Store:
 def ours(error: redis.RedisError) -> Exception:
     """Return the driver's error as one of ours."""
     message = str(error)
-    if isinstance(error, redis.exceptions.NoScriptError):
-        return NoScript(message)
+    if message.endswith("Function not found"):
+        return NoFunction(message)
     if isinstance(error, redis.ReadOnlyError) or message.startswith(("READONLY", "MISCONF")):
         return StoreReadOnly(f"store: {message}")
     if isinstance(error, redis.exceptions.OutOfMemoryError) or message.startswith("OOM"):

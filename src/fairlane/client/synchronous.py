@@ -16,7 +16,6 @@ from fairlane.client.calls import (
     checked_event_id,
     inspect_device,
     once,
-    pipelined,
     result,
     told,
 )
@@ -89,7 +88,7 @@ class Client:
         if not self._session.is_open:
             self._carry(self._session.open())
         try:
-            replies = self._wire.send_many(pipelined(self._session, batch))
+            replies = self._wire.send_many([*map(self._session.command, batch)])
         except redis.RedisError as error:
             raise ours(error) from error
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]

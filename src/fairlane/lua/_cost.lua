@@ -8,9 +8,8 @@ end
 
 -- The cost of a task before it runs, in units of a tag: the mean run time of its type and size, or
 -- the device's own of that type if that is longer. A caller's `cost_ms` counts within ¼ to 4 times
--- that. What is learnt is read once a script.
-local means = {}
-local function estimate(d, task_type, size, cost_ms)
+-- that. `means` keeps what was learnt and is read once a call.
+local function estimate(d, means, task_type, size, cost_ms)
   local field = 'run_ms:' .. task_type .. ':' .. size
   local own = task_type .. '.run_ms'
   if means[field] == nil then

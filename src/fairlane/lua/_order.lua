@@ -198,7 +198,7 @@ local function next_by_guard(L, exclude_mac, mac)
   local d = device(first[1], L)
   local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
   local f = call('HMGET', TASK .. id, 'task_type', 'cost_ms')
-  local cost = f[1] and estimate(d, f[1], size_class(id), tonumber(f[2])) or 1
+  local cost = f[1] and estimate(d, {}, f[1], size_class(id), tonumber(f[2])) or 1
   place_of(d)
   local tag, site_tag = tag_of(d), tag_of(site)
   local v, site_v = virtual_time(d.order), virtual_time(site.order)

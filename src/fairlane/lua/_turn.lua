@@ -134,7 +134,7 @@ end
 -- the queue.
 local function take(d, n, holder, lease_ms, with_payload)
   local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
-  local fair = C.policy == 'fair'
+  local fair, means = C.policy == 'fair', {}
   while #leased < n and #gone < n + 64 do
     local id = call(C.order == 'lifo' and 'RPOP' or 'LPOP', d.queue)
     if not id then
@@ -156,7 +156,7 @@ local function take(d, n, holder, lease_ms, with_payload)
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
       if fair and not f[5] then
         local size = size_class(id)
-        local cost = estimate(d, f[6], size, tonumber(f[7]))
+        local cost = estimate(d, means, f[6], size, tonumber(f[7]))
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,
           'paid', cost, 'size', size)
         charged = charged + cost

@@ -49,11 +49,11 @@ class System:
 
 
 SYSTEMS: Final = (
-    System("fairlane", "through_fairlane", "policy fair, the default"),
+    System("fairlane", "through_fairlane", "fairlane, policy fair (the default)"),
     System(
         "fairlane-aging",
         "through_fairlane",
-        "policy aging: the oldest task first",
+        "fairlane, policy aging: the oldest task first",
         settings={"policy": "aging"},
     ),
     System("celery", "celery_queue", "plain Celery, one queue"),

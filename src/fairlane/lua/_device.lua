@@ -105,14 +105,20 @@ end
 -- `n` leases of a device began, or ended (below 0). The next `save` writes the device's own count.
 local function count_leases(d, n)
   d.leased, d.whole.leased, d.is_counted = d.leased + n, d.whole.leased + n, true
-  local site = d.site == 'default' and '' or '@' .. d.site
-  call('HINCRBY', VIRTUAL .. d.lane.suffix .. site, 'leased', n)
+  local suffix = d.lane.suffix .. (d.site == 'default' and '' or '@' .. d.site)
+  local left = call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
+  if left == 0 and d.site ~= 'default' and C.policy == 'aging' then
+    -- Under `fair` a site's keys go when nobody of it can go either.
+    call('UNLINK', VIRTUAL .. suffix, FINISH .. suffix)
+  end
 end
 
 -- Pending tasks of a site came or went; `default` is what the others leave of all.
 local function count_site(site, delta)
   if site ~= 'default' and delta ~= 0 then
-    call('HINCRBY', SITES_PENDING, ':all', delta)
+    if call('HINCRBY', SITES_PENDING, ':all', delta) == 0 then
+      call('HDEL', SITES_PENDING, ':all')
+    end
     if call('HINCRBY', SITES_PENDING, site, delta) == 0 then
       call('HDEL', SITES_PENDING, site, 'full:' .. site)
     end

@@ -19,7 +19,7 @@ local function move_to_site(mac, site)
     leave(d)
     place_of(d)
     local tag = C.policy == 'fair' and tag_of(d)
-    moved[#moved + 1] = { d, tag and tag - virtual_time(d.order) or 0, d.leased }
+    moved[#moved + 1] = { d, tag and math.max(0, tag - virtual_time(d.order)), d.leased }
     call('ZREM', d.order.finish, mac)
     call('HDEL', d.hold, d.hold_field)
     if d.leased > 0 then
@@ -35,8 +35,10 @@ local function move_to_site(mac, site)
     if leased > 0 then
       count_leases(d, leased)
     end
-    if ahead > 0 then
-      put_tag(d, virtual_time(place_of(d)) + ahead)
+    if ahead then
+      local v = virtual_time(place_of(d))
+      local tag, place = tag_of(d)
+      put_tag(d, math.max(tag or 0, v + ahead), place)
     end
   end
 end

@@ -87,6 +87,8 @@ end
 local function put_tag(e, tag, place)
   local order = e.order
   if place == 'scheduled' then
+    -- Its own tag is not in its way.
+    call('ZREM', order.schedule, e.name)
     call('ZADD', order.schedule, -free_tag(order, tag), e.name)
   elseif e.leased > 0 then
     e.held = tag

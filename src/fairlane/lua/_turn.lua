@@ -31,7 +31,7 @@ local function make_room(d)
   if d.limited then
     seat_everywhere(d)
   end
-  if d.leased == 0 and d.pending == 0 then
+  if d.leased == 0 then
     step_back(d.lane, d.site)
   end
   wake(d.lane)

@@ -17,7 +17,7 @@ if refused then
 end
 local d, started = device(f[3], lane_of(f[4])), tonumber(f[5])
 end_lease(d, id, tonumber(f[7]), used_since(started))
-learn(d, f[6], f[8] or 0, now - started)
+learn(d, f[6], f[8] or 0, math.max(1, now - started))
 save(d, 0)
 conclude(id, 'running', 'done', d.mac, d.lane.name, attempt, 'result', result)
 make_room(d)

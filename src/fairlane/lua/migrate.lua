@@ -46,7 +46,11 @@ if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
     -- Virtual times stay: tags of what is leased now are settled against them.
     local suffix = lane_of(name).suffix
     for _, site in ipairs(call('ZRANGE', SITES .. suffix, 0, -1)) do
-      call('UNLINK', SCHEDULE .. suffix .. '@' .. site, FINISH .. suffix .. '@' .. site)
+      local own = suffix .. '@' .. site
+      call('UNLINK', SCHEDULE .. own, FINISH .. own)
+      if (tonumber(call('HGET', VIRTUAL .. own, 'leased')) or 0) == 0 then
+        call('UNLINK', VIRTUAL .. own)
+      end
     end
     call('UNLINK', SCHEDULE .. suffix, WAITING .. suffix, FINISH .. suffix, FLOOR .. suffix,
       SITES .. suffix, SITES_FINISH .. suffix)

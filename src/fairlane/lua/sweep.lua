@@ -21,8 +21,9 @@ for name in string.gmatch(C.lanes, '[^,]+') do
     local d = f[1] and device(f[3], L)
     if f[1] == 'leased' then
       lost[#lost + 1] = id .. '.' .. f[2]
-      -- It was charged, and will not be charged again.
-      end_lease(d, id)
+      -- It was charged, and will not be charged again; one that expires now never ran.
+      local expires = now > tonumber(f[7])
+      end_lease(d, id, expires and tonumber(f[9]), 0)
       give_back(d, id, 'leased', tonumber(f[6]), tonumber(f[7]), 1, 'misses',
         (tonumber(f[5]) or 0) + 1)
       make_room(d)

@@ -122,7 +122,6 @@ class Workload:
             "task_types": types,
             "policy": policy,
             "max_total_pending": NO_LIMIT,
-            "max_per_site_pending": NO_LIMIT,
             "max_per_mac_pending": NO_LIMIT,
             "task_ttl_ms": _WEEK_MS,
             # Records go by the server's own clock, and nobody reads them afterwards.

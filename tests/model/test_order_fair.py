@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from fairlane import Client, Settings, verbs
-from fairlane.tasktype import DEFAULT_TASK_TYPES, TaskType
+from fairlane.tasktype import TaskType
 from model.cost_oracle import Job, size_class
 from model.fair_oracle import FairOracle
 from support.servers import Server
@@ -27,6 +27,7 @@ from support.store import Store, mac
 
 START_MS = 1_796_000_000_000
 LANE = "text"
+TYPES = ["text", "scan"]
 MACS = [mac(number) for number in range(1, 6)]
 SITES = ["", "a"]
 a_mac = st.sampled_from(MACS)
@@ -43,7 +44,7 @@ class LockStep(RuleBasedStateMachine):
         self.redis: Any = server.client
         self.oracle = FairOracle(START_MS)
         # No task expires by itself here: that has its place in `test_seed.py`.
-        types = (*DEFAULT_TASK_TYPES, TaskType("scan", LANE, "sensitive.text"))
+        types = tuple(TaskType(name, LANE, "sensitive.text") for name in TYPES)
         settings = Settings(store_url=server.url, task_ttl_ms=10**9, task_types=types)
         self.client = Client(settings, clock=lambda: self.oracle.now)
         self.keys = self.client.keys
@@ -58,7 +59,7 @@ class LockStep(RuleBasedStateMachine):
 
     @rule(
         macs=st.lists(a_mac, min_size=1, max_size=6),
-        task_type=st.sampled_from(["text", "scan"]),
+        task_type=st.sampled_from(TYPES),
         bytes_=st.sampled_from([0, 0, 5_000]),
         cost_ms=st.sampled_from([None, None, 1, 5_000]),
         site=a_site,
@@ -147,8 +148,16 @@ class LockStep(RuleBasedStateMachine):
         self.client.run(verbs.Configure(address, site=site))
         self.oracle.configure(address, own_site=site)
 
-    @rule()
-    def sweep(self) -> None:
+    @precondition(lambda self: self._there("queued"))
+    @rule(turns=st.integers(1, 6))
+    def starve(self, turns: int) -> None:
+        self.oracle.now += 30_000
+        for _ in range(turns):
+            self.claim(1, None)
+
+    @rule(ms=st.sampled_from([0, 0, 30_000, 60_001]))
+    def sweep(self, ms: int) -> None:
+        self.oracle.now += ms
         self.client.run(verbs.Sweep())
         self.oracle.sweep()
 

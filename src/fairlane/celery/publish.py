@@ -98,15 +98,18 @@ class _Line:
         self._app = app
         self._forms = forms
         self._open = ExitStack()
-        connection = self._open.enter_context(app.connection_for_write())
-        self._producer = self._open.enter_context(app.amqp.Producer(connection))
-        self._can_batch = self._producer.supports_batch_publish
+        self._producer: Any = None
         self._sends_events = app.conf.task_send_sent_event
         self._batch: Any = None
 
     def send(self, tasks: Sequence[Leased]) -> None:
         """Publish tasks; they have gone out when this returns."""
-        if not self._can_batch or self._is_watched():
+        if self._producer is None:
+            connection = self._open.enter_context(self._app.connection_for_write())
+            # A producer would try for seconds; what is not published now has a lease to wait for.
+            connection.connect()
+            self._producer = self._open.enter_context(self._app.amqp.Producer(connection.channel()))
+        if not self._producer.supports_batch_publish or self._is_watched():
             self._send_slowly(tasks)
             return
         channel = self._producer.channel

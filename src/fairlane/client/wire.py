@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 import hiredis
@@ -69,7 +70,7 @@ class Wire:
 
     def send_many(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands in one go and return their replies; error replies stand in their place."""
-        packed = [part for command in commands for part in pack(command)]
+        packed = _joined([part for command in commands for part in pack(command)])
         connection = self._take()
         try:
             connection.write(packed)
@@ -154,6 +155,15 @@ class _Connection:
         if size == 0:
             raise redis.ConnectionError("Connection closed by server.")
         self._feed(self._buffer, 0, size)
+
+
+def _joined(pieces: Sequence[bytes]) -> list[bytes]:
+    """Return the pieces in few; a long one stays as it lies."""
+    joined: list[bytes] = []
+    for is_long, group in groupby(pieces, lambda piece: len(piece) >= _LONG):
+        together = [*group]
+        joined += together if is_long else [b"".join(together)]
+    return joined
 
 
 def _let_the_kernel_time(sock: Any) -> None:

@@ -14,7 +14,8 @@ entrant of an order is a site of the lane, or a device of a site. It knows no se
 - An order with nobody in its schedule and nothing leased forgets: v is where the furthest ended.
 - A device below its `min_running` goes before all. One turn in four may go to the device that has
   waited longest past T_starve, with a batch of one, if its tag and its site's are within a task of
-  v. These turns do not move v.
+  how far their orders have come: v, or the work done, each piece by its cost / the weights in the
+  schedule, whichever is more. These turns do not move v.
 - Time alone lets nobody in: a claim or a sweep notices what is due.
 
 Costs are worker time, 16,000 to the millisecond. Times are milliseconds.
@@ -204,9 +205,11 @@ class FairOracle(Lane):
         site, cost = self.site(longest.site), self.means.estimate(longest.queue[0])
         assert longest.tag is not None
         assert site.tag is not None
-        is_near = longest.tag - site.inner.v <= cost / longest.weight
-        is_near = is_near and site.tag - self.order.v <= cost
-        return longest if self._starves(longest) and is_near else None
+        if not self._starves(longest):
+            return None
+        is_near = longest.tag - site.inner.progress() <= cost / longest.weight
+        site_is_near = site.tag - self.order.progress() <= cost
+        return longest if is_near and site_is_near else None
 
     def _starves(self, flow: Flow) -> bool:
         return self.now - flow.waits_since >= STARVATION_MS
@@ -247,7 +250,7 @@ class FairOracle(Lane):
         """A lease is over: what it used against what was charged."""
         flow = self.flow(job.mac)
         self.count_leases(flow, -1)
-        self.pay(flow, used - job.paid)
+        self.pay(flow, used - job.paid, used)
 
     def _put_off(self, job: Job, due: int) -> None:
         job.where, job.due, job.paid = "delayed" if due else "over", due, 0

@@ -23,6 +23,7 @@ class Entrant:
     tag: int | None = None
     is_scheduled: bool = False
     leases: int = 0
+    weight: float = 1.0
 
 
 @dataclass
@@ -32,7 +33,6 @@ class Flow(Entrant):
     site: str = DEFAULT
     own_site: str = ""
     joined_site: str = DEFAULT
-    weight: float = 1.0
     is_paused: bool = False
     min_running: int = 0
     max_running: int = 0
@@ -81,6 +81,7 @@ class Order:
 
     def __init__(self) -> None:
         self.v = 0
+        self.work = 0
         self.entrants: dict[str, Entrant] = {}
         self._newest = 0
 
@@ -111,6 +112,17 @@ class Order:
     def put(self, entrant: Entrant, tag: int) -> None:
         """Give somebody a tag, in the schedule the next free one."""
         entrant.tag = self._free(tag, entrant) if entrant.is_scheduled else tag
+
+    def count_work(self, used: int) -> None:
+        """Work was done: where v would be if all that is served moved it."""
+        weights = sum(round(1_000_000 * entrant.weight) for entrant in self.schedule())
+        if weights:
+            self.work += used * 1_000_000 // weights
+
+    def progress(self) -> int:
+        """Return how far the order has come, by its tags or by its work."""
+        self.work = max(self.v, self.work)
+        return self.work
 
     def follow(self, tag: int) -> None:
         """Move v to the tag of a turn in order."""
@@ -183,12 +195,14 @@ class Lane:
                 self.order.enter(site)
             site.inner.enter(flow)
 
-    def pay(self, flow: Flow, cost: int) -> None:
-        """Charge a device and its site, or give them back."""
+    def pay(self, flow: Flow, cost: int, used: int = 0) -> None:
+        """Charge a device and its site, or give them back; `used` is what a lease used in all."""
         site = self.site(flow.site)
         site.inner.charge(flow, flow.price(cost))
+        site.inner.count_work(used)
         if self.schedule() != [site]:
             self.order.charge(site, cost)
+            self.order.count_work(used)
 
     def count_leases(self, flow: Flow, n: int) -> None:
         """Leases began, or ended."""

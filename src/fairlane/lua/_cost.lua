@@ -44,13 +44,25 @@ local function is_alone(L, name)
   return two[1] == name and not two[2]
 end
 
--- Charge a device and its site `cost` units, or give them back (below 0).
-local function pay(d, cost)
-  if C.policy == 'fair' and (cost ~= 0 or d.held) then
-    place_of(d)
+-- Charge a device and its site `cost` units, or give them back (below 0). `used` is what a lease
+-- that ends has used in all, nil while it goes on.
+local function pay(d, cost, used)
+  if C.policy ~= 'fair' then
+    return
+  end
+  place_of(d)
+  if cost ~= 0 or d.held then
     move_tag(d, price(d, cost))
-    if cost ~= 0 and not is_alone(d.lane, d.site) then
+  end
+  if used then
+    count_work(d.order, used)
+  end
+  if not is_alone(d.lane, d.site) then
+    if cost ~= 0 then
       move_tag(site_of(d.lane, d.site), cost)
+    end
+    if used then
+      count_work(order_of_sites(d.lane), used)
     end
   end
 end

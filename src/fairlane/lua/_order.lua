@@ -67,6 +67,7 @@ local function leave(d)
       call('ZREM', FLOOR .. d.lane.suffix, d.mac)
     end
     if C.policy == 'fair' then
+      weigh(d, d.weight, -1)
       put_tag(d, -tonumber(score))
       step_back(d.lane, d.site)
     end
@@ -113,6 +114,7 @@ local function seat(d)
       call('ZADD', site.order.schedule, -start_tag(site), site.name)
     end
     rank(d, start_tag(d))
+    weigh(d, d.weight, 1)
   else
     rank(d)
   end
@@ -187,7 +189,7 @@ local function next_under_aging(L, exclude_mac)
 end
 
 -- One turn in four may go, before `mac` whose turn it is, to the device longest in `waiting` past
--- T_starve, with a batch of 1, if neither its tag nor its site's is more than a task ahead of v.
+-- T_starve, with a batch of 1, if neither its tag nor its site's is more than a task ahead.
 local function next_by_guard(L, exclude_mac, mac)
   local turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0
   local first = turns % 4 == 3 and call('ZRANGE', WAITING .. L.suffix, 0, 0, 'WITHSCORES') or {}
@@ -200,9 +202,8 @@ local function next_by_guard(L, exclude_mac, mac)
   local f = call('HMGET', TASK .. id, 'task_type', 'cost_ms')
   local cost = f[1] and estimate(d, {}, f[1], size_class(id), tonumber(f[2])) or 1
   place_of(d)
-  local tag, site_tag = tag_of(d), tag_of(site)
-  local v, site_v = virtual_time(d.order), virtual_time(site.order)
-  if tag - v <= cost / d.weight and site_tag - site_v <= cost then
+  local ahead, site_ahead = tag_of(d) - progress(d.order), tag_of(site) - progress(site.order)
+  if ahead <= cost / d.weight and site_ahead <= cost then
     d.most = 1
     return d
   end
@@ -279,6 +280,7 @@ local function settle_turn(d, charged)
       call('ZREM', FLOOR .. L.suffix, d.mac)
     end
     if fair then
+      weigh(d, d.weight, -1)
       put_tag(d, tag)
       step_back(L, d.site)
     end
@@ -293,6 +295,10 @@ local function reweigh(d, before)
   if C.policy == 'fair' and before ~= d.weight then
     place_of(d)
     local v, tag, place = virtual_time(d.order), tag_of(d)
+    if place == 'scheduled' then
+      weigh(d, d.weight, 1)
+      weigh(d, before, -1)
+    end
     if tag and tag > v then
       put_tag(d, v + math.floor((tag - v) * before / d.weight), place)
     end

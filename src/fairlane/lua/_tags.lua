@@ -12,7 +12,7 @@ local UNITS_PER_MS = 16000
 
 local function order_of_sites(L)
   return { schedule = SITES .. L.suffix, finish = SITES_FINISH .. L.suffix,
-    virtual = VIRTUAL .. L.suffix, v = 'site_v', joined = 'site_joined' }
+    virtual = VIRTUAL .. L.suffix, v = 'site_v', joined = 'site_joined', work = 'site_work' }
 end
 
 -- Under `aging` there are no sites: one order takes all devices of the lane.
@@ -22,7 +22,7 @@ local function order_of_devices(L, site)
     suffix = suffix .. '@' .. site
   end
   return { schedule = SCHEDULE .. suffix, finish = FINISH .. suffix, virtual = VIRTUAL .. suffix,
-    v = 'v', joined = 'joined' }
+    v = 'v', joined = 'joined', work = 'work', extra = 'extra' }
 end
 
 -- A site as an entrant of its lane; `inner` is the order of its devices.
@@ -45,6 +45,35 @@ end
 local function virtual_time(order)
   local f = call('HMGET', order.virtual, order.v, order.joined)
   return tonumber(f[1]) or 0, tonumber(f[2]) or 0
+end
+
+-- Weights other than 1 are kept as what they are more, in millionths, of all in the schedule: an
+-- entrant came (`sign` 1) or left (-1).
+local function weigh(e, weight, sign)
+  local extra = math.floor((weight - 1) * 1000000 + 0.5)
+  if extra ~= 0 then
+    call('HINCRBY', e.order.virtual, e.order.extra, sign * extra)
+  end
+end
+
+-- Work was done for an order: where v would be if all that is served moved it, each by its cost /
+-- the weights in the schedule. Newcomers alone do not move v, and may come without end.
+local function count_work(order, used)
+  local weights = call('ZCARD', order.schedule) * 1000000
+  if weights > 0 then
+    weights = weights + (order.extra and tonumber(call('HGET', order.virtual, order.extra)) or 0)
+    call('HINCRBY', order.virtual, order.work, math.floor(used * 1000000 / weights))
+  end
+end
+
+-- How far an order has come, by its tags or by its work.
+local function progress(order)
+  local f = call('HMGET', order.virtual, order.v, order.work)
+  local v, work = tonumber(f[1]) or 0, tonumber(f[2]) or 0
+  if work < v then
+    call('HSET', order.virtual, order.work, v)
+  end
+  return math.max(v, work)
 end
 
 -- The first tag from `tag` on that no entrant of the schedule has, or the name would decide. Tags

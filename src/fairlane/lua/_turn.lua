@@ -18,7 +18,7 @@ end
 local function end_lease(d, id, paid, used)
   call('ZREM', INFLIGHT .. d.lane.suffix, id)
   count_leases(d, -1)
-  pay(d, paid and used - paid or 0)
+  pay(d, paid and used - paid or 0, paid and used)
 end
 
 -- What an attempt has used since it started, at least a millisecond.

@@ -48,12 +48,14 @@ if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
     for _, site in ipairs(call('ZRANGE', SITES .. suffix, 0, -1)) do
       local own = suffix .. '@' .. site
       call('UNLINK', SCHEDULE .. own, FINISH .. own)
+      call('HDEL', VIRTUAL .. own, 'extra')
       if (tonumber(call('HGET', VIRTUAL .. own, 'leased')) or 0) == 0 then
         call('UNLINK', VIRTUAL .. own)
       end
     end
     call('UNLINK', SCHEDULE .. suffix, WAITING .. suffix, FINISH .. suffix, FLOOR .. suffix,
       SITES .. suffix, SITES_FINISH .. suffix)
+    call('HDEL', VIRTUAL .. suffix, 'extra')
   end
 end
 return changed

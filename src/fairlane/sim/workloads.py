@@ -216,7 +216,7 @@ def outage(size: Size, service_ms: int = 2_000, outage_ms: int = 20 * 60_000) ->
 
 def churn(size: Size, service_ms: int = 1_000) -> Workload:
     """Let new addresses with one task each send all that the slots can do; some devices stay."""
-    staying = max(1, size.devices // 50)
+    staying = max(1, size.devices // 10)
     new = size.devices - staying
     until_ms = new * service_ms // size.slots
     every_ms = service_ms / size.slots

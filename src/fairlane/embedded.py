@@ -130,6 +130,14 @@ class Embedded:
 
         Raises StoreUnavailable if it cannot be started, or lives and gives no answer.
         """
+        try:
+            return self._join_or_launch()
+        except BaseException:
+            # Whoever is interrupted here never comes to stop it.
+            self.stop()
+            raise
+
+    def _join_or_launch(self) -> Self:
         patience = _Patience()
         while not patience.is_over:
             if self._launch_if_none_lives():

@@ -22,7 +22,12 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
     )
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)
-    besides = ["bare EVALSHA (driver)", "bare EVALSHA (our wire)", "RPUSH (driver)"]
+    besides = [
+        "bare EVALSHA (plain driver)",
+        "bare EVALSHA (driver)",
+        "bare EVALSHA (our wire)",
+        "RPUSH (driver)",
+    ]
     of_100 = [f"{beside.replace(' (', ' of 100 (')}: tasks" for beside in besides]
     alone = [
         "claim of 1",

@@ -1,8 +1,9 @@
-"""The examples run as they are, say what they promise, and leave nothing behind."""
+"""The examples, and those of the pages, run as they are and say what they promise."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,12 +25,13 @@ def _needs_the_embedded_server() -> None:
         pytest.skip(str(error))
 
 
-def walkthrough(temporary: Path, *options: str) -> str:
-    """Run the walkthrough with a temporary folder of its own; return what it prints."""
+def python(folder: Path, *arguments: str) -> str:
+    """Run Python in a folder, which takes temporary files too; return what it prints."""
     path = os.pathsep.join([str(Path(fairlane.__file__).parents[1]), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / "walkthrough.py"), *options],
-        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": path, "PYTHONUTF8": "1"},
+        [sys.executable, "-W", "error", *arguments],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": path, "PYTHONUTF8": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -37,6 +39,17 @@ def walkthrough(temporary: Path, *options: str) -> str:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def walkthrough(temporary: Path, *options: str) -> str:
+    """Run the walkthrough with a temporary folder of its own; return what it prints."""
+    return python(temporary, str(ROOT / "examples" / "walkthrough.py"), *options)
+
+
+def example(page: str, pattern: str) -> str:
+    """Return the one piece of a page that a pattern with one group finds."""
+    (found,) = re.findall(pattern, (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    return str(found)
 
 
 def test_the_walkthrough_shows_both_presets_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -72,3 +85,15 @@ def test_the_walkthrough_speaks_chinese(tmp_path: Path) -> None:
     assert "选中设备 B；A 和 C 已等待超过 30 秒，批大小为 1" in said
     assert "[10] 最终调度集状态" in said
     assert "preset" not in said
+
+
+def test_the_first_program_of_the_readme_runs(tmp_path: Path) -> None:
+    program = example("README.md", r"```python\n(from fairlane import Client, .*?)```")
+    assert re.fullmatch(r"[0-9a-f-]{36} pending\n", python(tmp_path, "-c", program))
+
+
+def test_contributing_shows_how_to_read_the_library(tmp_path: Path) -> None:
+    program = example("CONTRIBUTING.md", r"\.venv/bin/python -c '([^']+)'")
+    said = python(tmp_path, "-c", program)
+    assert re.match(r"#!lua name=fairlane_[0-9a-f]{16}\n", said)
+    assert "redis.register_function" in said

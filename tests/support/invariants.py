@@ -246,10 +246,13 @@ def _check_sites(seen: _See) -> None:
         if seen.settings.policy == "fair":
             able = {site for site in seen.sites if seen.get(seen.order("SCHEDULE", lane, site), [])}
             assert set(seen.scores("SITES", lane)) == able, lane
-        for name in seen.held(seen.keys.lane("VIRTUAL", lane) + "@"):
+        lasting = [seen.keys.lane(lua, lane) + "@" for lua in ("VIRTUAL", "FINISH")]
+        for name in (name for prefix in lasting for name in seen.held(prefix)):
             site = name.partition("@")[2]
+            virtual = seen.hash(seen.order("VIRTUAL", lane, site))
+            leased = int(virtual.get("leased", 0)) > 0
             has_tasks = bool(seen.get(seen.order("SCHEDULE", lane, site), []))
-            assert has_tasks or int(seen.hash(name).get("leased", 0)), f"{name} is left"
+            assert has_tasks or leased, f"{name} is left"
 
 
 def _check_membership(seen: _See) -> None:

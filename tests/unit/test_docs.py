@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+import rich_click as click
+
+from fairlane.cli import cli
+from fairlane.model import DeviceLane
+from fairlane.scripts import read
 from fairlane.settings import Settings
 
 ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.relative_to(ROOT) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+each_page = pytest.mark.parametrize("page", PAGES, ids=str)
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```|`([^`]+)`", re.MULTILINE | re.DOTALL)
+_COMMAND = re.compile(r"(?:\$ |\.venv/bin/|\w+=\S+ |.*\| )*fairlane(?: +(.+))?")
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """Return the arguments of the `fairlane …` that stand in a page's code."""
+    for block, words in _CODE.findall((ROOT / page).read_text(encoding="utf-8")):
+        for line in block.splitlines() or [" ".join(words.split())]:
+            found = _COMMAND.fullmatch(line)
+            if found and found[1]:
+                yield shlex.split(found[1], comments=True)
 
 
 def test_the_generated_tables_are_current() -> None:
@@ -25,3 +46,60 @@ def test_every_setting_of_ours_that_the_mapping_names_exists() -> None:
     ours = re.findall(r"^\|[^|]*\| `([a-z_]+)`", mapping, re.MULTILINE)
     assert len(ours) > 12
     assert set(ours) <= {item.name for item in fields(Settings)}
+
+
+def test_the_readme_has_commands_to_check() -> None:
+    found = [" ".join(command) for command in commands(Path("README.md"))]
+    assert "configure aa:bb:cc:00:11:22 --weight 4" in found
+    assert "simulate flood --policy fair --policy aging --policy fifo --policy rr" in found
+    assert "detect -" in found
+
+
+@each_page
+def test_every_command_of_a_page_is_one_with_these_options(page: Path) -> None:
+    context = click.Context(cli, info_name="fairlane")
+    for name, *arguments in commands(page):
+        command = cli.get_command(context, name)
+        assert command is not None, f"{page}: no command is called {name}"
+        within = click.Context(command, info_name=name)
+        try:
+            command.make_parser(within).parse_args(list(arguments))
+        except click.UsageError as error:
+            pytest.fail(f"{page}: fairlane {name} {' '.join(arguments)}: {error.format_message()}")
+
+
+@each_page
+def test_every_variable_of_a_page_is_a_setting(page: Path) -> None:
+    named = re.findall(r"FAIRLANE_([A-Z_]+)", (ROOT / page).read_text(encoding="utf-8"))
+    assert {name.lower() for name in named} <= {item.name for item in fields(Settings)}
+
+
+@each_page
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", (ROOT / page).read_text("utf-8")):
+        path, _, anchor = target.partition("#")
+        file = (ROOT / page).parent / path if path else ROOT / page
+        assert file.exists(), f"{page}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
+            assert anchor in anchors, f"{page}: {target}"
+
+
+def test_operations_explains_whatever_holds_a_device() -> None:
+    told = _first_column("## Why a device does not go")
+    named = (DeviceLane.__doc__ or "").split("says why:")[1].split("`tag`")[0]
+    assert told == set(re.findall(r"`([a-z_ ]+)`", named)) - {"until_ms"}
+
+
+def test_operations_explains_every_refusal() -> None:
+    assert _first_column("## How to read a refusal") == set(
+        re.findall(r"return '(\w+_full)'", read("_admission"))
+    )
+
+
+def _first_column(heading: str) -> set[str]:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    section = page.split(f"{heading}\n")[1].split("\n## ")[0]
+    rows = section.split("\n| --- |")[1]
+    return set(re.findall(r"^\| `([a-z_ ]+)` \|", rows, re.MULTILINE))

@@ -63,11 +63,16 @@ def test_fair_admission(
     refused = evaluate(server, f"{{ {call} }}", chosen)
     limit = formulas.device_limit(pending, max_total_pending=in_all, max_per_mac_pending=per_mac)
     if pending >= in_all:
-        assert refused == ["global_full", pending, in_all]
+        assert refused == ["global_full", pending, in_all, low_mark(in_all)]
     elif count >= limit:
-        assert refused == ["device_full", count, limit]
+        assert refused == ["device_full", count, limit, low_mark(limit)]
     else:
         assert not refused
+
+
+def low_mark(limit: int) -> int:
+    """Return to what a count must fall: nine tenths, and below the limit."""
+    return min(limit - 1, limit * 9 // 10)
 
 
 @CALMLY

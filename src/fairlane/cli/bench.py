@@ -2,8 +2,9 @@
 
 The rule: nothing is told but ratios of pairs measured in turn, and the medians behind them; a
 machine that is busy slows both sides of a pair. A bare call is an EVALSHA of a script that does
-nothing, with the same arguments: through the driver, which is what others pay, and through
-fairlane's own connection. An RPUSH of the same payloads is a queue without any promise. The store
+nothing, with the eight arguments of each task: through the driver as `pip install redis` gives it,
+and with its C parts; and, with the arguments as they are sent, through fairlane's own connection.
+An RPUSH of the same payloads is a queue without any promise. The store
 keeps nothing on the disk here: the bare call has nothing to keep, and what durability costs is the
 disk's affair.
 """
@@ -159,6 +160,7 @@ def _enqueue(
         client.ping()
         wire = Wire(url)
         stack.callback(wire.close)
+        plain = stack.enter_context(_plain_driver(url))
 
         def one() -> None:
             client.enqueue(macs[next(counter) % _MANY], "text", _TEXT)
@@ -174,13 +176,19 @@ def _enqueue(
             """Return the calls that carry the same, and the commands that they are."""
             items = [Enqueue(mac, "text", _TEXT) for mac in macs[:tasks]]
             verb: Any = items[0] if tasks == 1 else EnqueueMany(items)
-            sent = (bare, 1, client.keys.config, 0, *verb.args(client.settings))
+            head = (bare, 1, client.keys.config, 0)
+            sent = (*head, *verb.args(client.settings))
+            each = (*head, *(arg for item in items for arg in item.args(client.settings)))
             payloads = [item.payload for item in items]
             many = f" of {tasks}" if tasks > 1 else ""
             unit = ": tasks" if tasks > 1 else ""
             by_wire = partial(wire.send, ("EVALSHA", *sent))
             return {
-                f"bare EVALSHA{many} (driver){unit}": (partial(server.evalsha, *sent), "evalsha"),
+                f"bare EVALSHA{many} (plain driver){unit}": (
+                    partial(plain.evalsha, *each),
+                    "evalsha",
+                ),
+                f"bare EVALSHA{many} (driver){unit}": (partial(server.evalsha, *each), "evalsha"),
                 f"bare EVALSHA{many} (our wire){unit}": (by_wire, "evalsha"),
                 f"RPUSH{many} (driver){unit}": (partial(server.rpush, "bare", *payloads), "rpush"),
             }
@@ -205,6 +213,18 @@ def _enqueue(
             for name, theirs in beside.items():
                 yield Row.of(what, mine, name, theirs)
     progress.remove_task(steps)
+
+
+def _plain_driver(url: str) -> redis.Redis:
+    """Return the driver without hiredis, as most have it."""
+    parts: Any = redis.connection
+    encoder = parts.Encoder("utf-8", "strict", decode_responses=False)
+    return redis.Redis.from_url(
+        url,
+        protocol=2,
+        parser_class=parts._RESP2Parser,
+        command_packer=parts.PythonRespSerializer(6_000, encoder.encode),
+    )
 
 
 def _growth(

@@ -9,13 +9,13 @@ local function read_levels()
 end
 
 -- Is a count at its limit, or was it and has not fallen enough since? Returns the limit in force or
--- nil, and what has become of the mark.
+-- nil, what has become of the mark, and the low mark.
 local function limit_in_force(count, limit, was_full)
   local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
   if count >= limit then
-    return limit, true
+    return limit, true, low
   elseif was_full and count > low then
-    return low + 1, true
+    return low + 1, true, low
   end
   return nil, false
 end
@@ -47,7 +47,7 @@ local function site_refusal(levels, name)
   if levels.pending > site.pending then
     limit = math.min(limit, math.max(1, 4 * (C.max_total_pending - levels.pending)))
   end
-  local in_force, full = limit_in_force(site.pending, limit, site.full)
+  local in_force, full, low = limit_in_force(site.pending, limit, site.full)
   if full and not site.full then
     call('HSET', SITES_PENDING, 'full:' .. name, 1)
   elseif site.full and not full then
@@ -55,13 +55,14 @@ local function site_refusal(levels, name)
   end
   site.full = full
   if in_force then
-    return 'site_full', site.pending, in_force
+    return 'site_full', site.pending, in_force, low
   end
 end
 
 local function device_refusal(levels, d, count)
   local left = math.max(1, math.floor((C.max_total_pending - levels.pending) / 2))
-  local in_force, full = limit_in_force(count, math.min(C.max_per_mac_pending, left), d.whole.full)
+  local most = math.min(C.max_per_mac_pending, left)
+  local in_force, full, low = limit_in_force(count, most, d.whole.full)
   if full and not d.whole.full then
     call('HSET', d.meta, 'full', 1)
   elseif d.whole.full and not full then
@@ -69,12 +70,12 @@ local function device_refusal(levels, d, count)
   end
   d.whole.full = full
   if in_force then
-    return 'device_full', count, in_force
+    return 'device_full', count, in_force, low
   end
 end
 
 local function global_refusal(levels)
-  local in_force, full = limit_in_force(levels.pending, C.max_total_pending, levels.full)
+  local in_force, full, low = limit_in_force(levels.pending, C.max_total_pending, levels.full)
   if full and not levels.full then
     call('HSET', SITES_PENDING, ':full', 1)
   elseif levels.full and not full then
@@ -82,7 +83,7 @@ local function global_refusal(levels)
   end
   levels.full = full
   if in_force then
-    return 'global_full', levels.pending, in_force
+    return 'global_full', levels.pending, in_force, low
   end
 end
 
@@ -90,27 +91,27 @@ end
 local function system_refusal(levels)
   local overloaded = call('SCARD', OVERLOADED) + levels.crossed
   if levels.pending > C.max_total_pending then
-    return 'global_full', levels.pending, C.max_total_pending
+    return 'global_full', levels.pending, C.max_total_pending, C.max_total_pending
   elseif overloaded > 0 then
     -- What the formula compares: |O| > 0.
-    return 'device_full', overloaded, 0
+    return 'device_full', overloaded, 0, 0
   end
 end
 
 -- Why a task of a device, in `site`, may not be stored now, or nil; `count` is the device's pending
--- tasks in all lanes. Returns the reason, what is pending and the limit in force.
+-- tasks in all lanes. Returns the reason, what is pending, the limit in force, and the low mark.
 local function refusal(levels, d, site, count)
   if C.admission == 'system' then
     return system_refusal(levels)
   end
-  local reason, pending, limit = global_refusal(levels)
+  local reason, pending, limit, low = global_refusal(levels)
   if not reason then
-    reason, pending, limit = site_refusal(levels, site)
+    reason, pending, limit, low = site_refusal(levels, site)
   end
   if not reason then
-    reason, pending, limit = device_refusal(levels, d, count)
+    reason, pending, limit, low = device_refusal(levels, d, count)
   end
-  return reason, pending, limit
+  return reason, pending, limit, low
 end
 
 -- An accepted task, in the levels that the next task of the same script is compared with.
@@ -127,7 +128,7 @@ end
 
 -- How long until a count has fallen to where it admits again, from the measured drain rate, of
 -- which a site or device has its fair share; the watermark's interval when none was measured.
-local function retry_after_ms(reason, pending, limit)
+local function retry_after_ms(reason, pending, low)
   local rate = tonumber(call('HGET', CAPACITY, 'drained_per_hour')) or 0
   if rate <= 0 then
     return 15000
@@ -138,7 +139,5 @@ local function retry_after_ms(reason, pending, limit)
     -- Not counted are the sum and the mark of the site itself; `default` is.
     rate = rate / math.max(1, call('HLEN', SITES_PENDING) - 1)
   end
-  local low = math.min(limit - 1, math.floor(limit * C.low_mark_percent / 100))
-  local excess = math.max(1, pending - low)
-  return math.max(1000, math.min(600000, math.ceil(excess * 3600000 / rate)))
+  return math.max(1000, math.min(600000, math.ceil((pending - low) * 3600000 / rate)))
 end

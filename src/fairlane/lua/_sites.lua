@@ -10,6 +10,14 @@ local function site_for(d, given)
   return given
 end
 
+-- The task that a device without tasks gets puts it into a site.
+local function join_site(d, site)
+  if site ~= d.site then
+    d.site = site
+    call('HSET', d.meta, 'at_site', site)
+  end
+end
+
 -- Move a device with tasks to another site: its tasks, its leases, and what it is ahead of v.
 local function move_to_site(mac, site)
   local moved, first = {}, nil

@@ -65,10 +65,15 @@ local function delay(d, id, from, due, expires, ...)
   emit('delayed', d.mac, d.lane.name, id, due)
 end
 
--- A task given up, with its cause, error and whole payload; the oldest makes room.
-local function bury(id, from, mac, lane, cause, detail)
-  conclude(id, from, 'dead', mac, lane, cause, 'cause', cause, 'error', detail, 'dead_at', now)
+-- A task given up, with its cause, error and whole payload, and the site that it would come back
+-- to; the oldest makes room.
+local function bury(d, id, from, cause, detail)
+  conclude(id, from, 'dead', d.mac, d.lane.name, cause, 'cause', cause, 'error', detail,
+    'dead_at', now)
   call('HDEL', TASK .. id, 'due_at')
+  if d.site ~= 'default' and not d.site_is_set then
+    call('HSET', TASK .. id, 'site', d.site)
+  end
   call('LPUSH', DEAD_LETTER, id)
   if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
     call('DEL', TASK .. call('RPOP', DEAD_LETTER))

@@ -49,5 +49,8 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   if seat(d) then
     ring()
   end
+  if d.site ~= before.site then
+    step_back(L, d.site)
+  end
 end
 return reply

@@ -26,7 +26,7 @@ end_lease(d, id, tonumber(f[10]), f[1] == 'leased' and 0 or used_since(f[11]))
 call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
 if defers > C.max_defers then
   save(d, 0)
-  bury(id, f[1], d.mac, L.name, 'defer_limit', reason)
+  bury(d, id, f[1], 'defer_limit', reason)
   make_room(d)
   return { 'dead', 0, defers }
 end

@@ -18,16 +18,13 @@ end
 
 local d = device(mac, lane_of(lane))
 local site = site_for(d, given_site)
-local reason, pending, limit = refusal(read_levels(), d, site, d.whole.total)
+local reason, pending, limit, low = refusal(read_levels(), d, site, d.whole.total)
 if reason then
   call('HINCRBY', TOTALS, 'refused_' .. reason, 1)
-  return { 'refused', reason, pending, limit, retry_after_ms(reason, pending, limit) }
+  return { 'refused', reason, pending, limit, retry_after_ms(reason, pending, low) }
 end
 
-if site ~= d.site then
-  d.site = site
-  call('HSET', d.meta, 'at_site', site)
-end
+join_site(d, site)
 local expires = now + (ttl_ms == '0' and C.task_ttl_ms or tonumber(ttl_ms))
 call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'lane', lane,
   'payload', payload, 'created_at', now, 'expires_at', expires)

@@ -39,11 +39,11 @@ for _ = 1, #ARGV do
       local d = lanes[lane] and lanes[lane].devices[mac] or meet(mac, lane)
       local whole, site = d.whole, d.whole.site or site_for(d, given_site)
       local count = whole.total + whole.coming
-      local reason, pending, limit = refusal(levels, d, site, count)
+      local reason, pending, limit, low = refusal(levels, d, site, count)
       if reason then
         refused[reason] = (refused[reason] or 0) + 1
         reply[#reply + 1] = { 'refused', reason, pending, limit,
-          retry_after_ms(reason, pending, limit) }
+          retry_after_ms(reason, pending, low) }
       else
         call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'lane', lane,
           'payload', payload, 'created_at', stamp, 'expires_at', expires)
@@ -69,10 +69,7 @@ if #deadlines > 0 then
 end
 for _, d in ipairs(order) do
   if #d.ids > 0 then
-    if d.whole.site ~= d.site then
-      d.site = d.whole.site
-      call('HSET', d.meta, 'at_site', d.site)
-    end
+    join_site(d, d.whole.site)
     local queued = call('RPUSH', d.queue, unpack(d.ids))
     d.oldest = older(d.oldest, now)
     save(d, #d.ids)

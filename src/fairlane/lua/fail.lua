@@ -28,7 +28,7 @@ if final then
   return { 'failed', 0 }
 elseif failures >= C.max_attempts then
   save(d, 0)
-  bury(id, 'running', d.mac, d.lane.name, cause, detail)
+  bury(d, id, 'running', cause, detail)
   make_room(d)
   return { 'dead', 0 }
 end

@@ -16,14 +16,15 @@ end
 local reply = {}
 for at = 2, #ARGV do
   local id = ARGV[at]
-  local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane')
+  local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'site')
   reply[#reply + 1] = f[1] == 'dead' and 1 or 0
   if f[1] == 'dead' then
     call('LREM', DEAD_LETTER, 1, id)
     call('HDEL', TASK .. id, 'failures', 'defers', 'misses', 'paid', 'cause', 'error', 'ended_at',
-      'due_at', 'dead_at', 'failed_attempt', 'deferred_attempt')
+      'due_at', 'dead_at', 'failed_attempt', 'deferred_attempt', 'site')
     -- Its age starts anew too: it would expire at once otherwise.
     local d = device(f[2], lane_of(f[3]))
+    join_site(d, site_for(d, f[4] or ''))
     push(d, id, now, false)
     call('ZADD', DEADLINES, now + C.task_ttl_ms, id)
     move(id, 'dead', 'pending', 'created_at', now, 'expires_at', now + C.task_ttl_ms)

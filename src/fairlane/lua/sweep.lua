@@ -38,7 +38,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
       if failures >= C.max_attempts then
         dead[#dead + 1] = id
         save(d, 0)
-        bury(id, 'running', d.mac, name, 'worker_lost', 'no heartbeat from ' .. (f[8] or ''))
+        bury(d, id, 'running', 'worker_lost', 'no heartbeat from ' .. (f[8] or ''))
       else
         give_back(d, id, 'running', tonumber(f[6]), tonumber(f[7]), 1)
       end

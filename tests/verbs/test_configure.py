@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlane import verbs
@@ -70,6 +72,117 @@ def test_twice_changes_nothing(store: Store) -> None:
     store.enqueue(2, 3)
     store.served(3)
     verb = verbs.Configure(mac(1), weight=0.3, paused=False)
+    first = store.run(verb)
+    with store.unchanged():
+        assert store.run(verb) == first
+
+
+def test_each_setting_stays_as_it_is_until_it_is_given(store: Store) -> None:
+    given = DeviceLimits(
+        weight=0.5, paused=True, min_running=2, max_running=7, rate_per_s=0.25, site="lab"
+    )
+    changes: dict[str, Any] = {name: getattr(given, name) for name in given.__slots__}
+    for name, value in changes.items():
+        limits = store.run(verbs.Configure(mac(1), **_one(given, name)))
+        assert getattr(limits, name) == value
+    assert limits == given
+    assert store.run(verbs.Configure(mac(1))) == given
+    assert store.client.device(mac(1)).limits == given
+
+
+def _one(limits: DeviceLimits, name: str) -> dict[str, Any]:
+    return {name: getattr(limits, name)}
+
+
+def test_each_default_is_forgotten_and_with_the_last_the_device(store: Store) -> None:
+    key = store.keys.device("META", mac(1))
+    store.run(verbs.Configure(mac(1), 2, True, 1, 1, 1, "lab"))
+    defaults = DeviceLimits()
+    for name in ("weight", "paused", "min_running", "max_running", "rate_per_s"):
+        store.run(verbs.Configure(mac(1), **_one(defaults, name)))
+        assert store.redis.hexists(key, "configured")
+    assert store.run(verbs.Configure(mac(1), site="")) == defaults
+    assert not store.redis.exists(key)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("min_running", [-1, 1.0, True, "1", 1_000_001]),
+        ("max_running", [-1, 1.0, True, "1", 1_000_001]),
+        ("rate_per_s", [-1, float("nan"), float("inf"), "1", True, 10.0**7, 1e-7]),
+        ("paused", [0, 1, "1"]),
+        ("site", ["-", "A", "a b", "a@b", "a:b", "ü", "x" * 65, 7, ".a"]),
+    ],
+)
+def test_another_value(store: Store, name: str, values: list[object]) -> None:
+    store.enqueue(1)
+    for value in values:
+        arguments: dict[str, Any] = {name: value}
+        store.refuses(InvalidData, verbs.Configure(mac(1), **arguments))
+
+
+def test_the_smallest_and_largest_values(store: Store) -> None:
+    for limits in (
+        DeviceLimits(0.001, False, 1, 1, 1e-6, "0"),
+        DeviceLimits(1_000, True, 1_000_000, 1_000_000, 1e6, "z" * 64),
+    ):
+        changes: dict[str, Any] = {name: getattr(limits, name) for name in limits.__slots__}
+        assert store.run(verbs.Configure(mac(1), **changes)) == limits
+
+
+def test_a_change_is_active_at_once_in_both_lanes(store: Store) -> None:
+    for task_type in ("text", "ocr"):
+        store.enqueue(1, 4, task_type=task_type)
+        store.enqueue(2, 4, task_type=task_type)
+    store.run(verbs.Configure(mac(1), paused=True))
+    for lane in ("text", "ocr"):
+        assert {task.mac for task in store.claim(2, lane=lane)} == {mac(2)}
+    store.run(verbs.Configure(mac(1), paused=False, min_running=3))
+    for lane in ("text", "ocr"):
+        assert store.claim(2, lane=lane)[0].mac == mac(1)
+
+
+def test_a_weight_acts_on_what_a_device_owes_while_it_cannot_go(store: Store) -> None:
+    """Paused, with leases: its tag stands beside them and shrinks as one in the schedule does."""
+    store.enqueue(1, 3)
+    store.enqueue(2, 30)
+    leased = store.claim(2)
+    store.run(verbs.Configure(mac(1), paused=True))
+    for task in leased:
+        store.start(task)
+        store.clock.advance(100)
+        store.finish(task)
+    owed = _owed(store)
+    store.run(verbs.Configure(mac(1), weight=4))
+    assert abs(_owed(store) - owed / 4) <= 1
+    store.run(verbs.Configure(mac(1), weight=1))
+    assert abs(_owed(store) - owed) <= 4
+
+
+def _owed(store: Store) -> float:
+    (lane,) = (lane for lane in store.client.device(mac(1)).lanes if lane.queued)
+    v = next(lane.v for lane in store.run(verbs.InspectLanes()) if lane.name == "text")
+    return lane.tag - v
+
+
+def test_a_weight_that_comes_and_goes_gains_nothing(store: Store) -> None:
+    store.enqueue(1, 60)
+    store.enqueue(2, 60)
+    served = []
+    for _ in range(20):
+        store.run(verbs.Configure(mac(1), weight=1_000))
+        store.run(verbs.Configure(mac(1), weight=1))
+        served += store.served(2)
+    assert served.count(mac(1)) <= 21
+
+
+def test_twice_with_every_setting_changes_nothing(store: Store) -> None:
+    store.enqueue(1, 5)
+    store.enqueue(2, 5)
+    store.served(3)
+    store.claim(2)
+    verb = verbs.Configure(mac(1), 0.3, False, 2, 3, 0.5, "lab")
     first = store.run(verb)
     with store.unchanged():
         assert store.run(verb) == first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Literal
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from fairlane import TaskState, formulas, verbs
 from fairlane.errors import InvalidData, StaleAttempt, TaskEnded, TaskNotFound
 from fairlane.model import Leased, Outcome
-from support.store import Store, mac
+from support.store import LANE, Store, mac
 from verbs.conftest import Open
 
 Scope = Literal["task", "device"]
@@ -122,3 +123,57 @@ def test_twice_answers_the_state_of_the_first_run(store: Store, scope: Scope) ->
     store.clock.advance(1_000)
     with store.unchanged():
         assert store.run(defer(leased, scope)) == first
+
+
+@pytest.mark.parametrize("percent", [10, 50])
+@scopes
+def test_500_devices_that_defer_at_once_come_back_spread(
+    open_store: Open, scope: Scope, percent: int
+) -> None:
+    store = open_store(defer_jitter_percent=percent)
+    for device in range(500):
+        store.client.enqueue(mac(device), LANE, {}, task_id=f"t{device}")
+    leased = store.claim(500)
+    outcomes = store.client.run_many([defer(task, scope) for task in leased])
+    waits = sorted(outcome.due_ms - store.clock.now_ms for outcome in outcomes)
+    most = 300 * percent
+    assert waits[0] >= 30_000, "never before its due time"
+    assert waits[-1] <= 30_000 + most
+    tenths = Counter((wait - 30_000) * 10 // (most + 1) for wait in waits)
+    assert set(tenths) == set(range(10))
+    assert max(tenths.values()) < 100, "a fifth of them at most in any tenth of the time"
+    assert len(set(waits)) > 300
+
+
+def test_the_spread_of_a_task_is_the_same_each_time(open_store: Open) -> None:
+    store = open_store()
+    dues = []
+    for _ in range(2):
+        store.redis.flushall()
+        store.redis.set(store.keys.clock, "virtual")
+        store.client.enqueue(mac(1), LANE, {}, task_id="one")
+        store.client.enqueue(mac(1), LANE, {}, task_id="two")
+        dues.append([store.run(defer(task)).due_ms for task in store.claim(2)])
+    assert dues[0] == dues[1]
+    assert dues[0][0] != dues[0][1]
+
+
+@scopes
+def test_no_spread_is_exact(open_store: Open, scope: Scope) -> None:
+    store = open_store(defer_jitter_percent=0)
+    for device in range(50):
+        store.enqueue(device)
+    outcomes = [store.client.run(defer(task, scope)) for task in store.claim(50)]
+    assert {outcome.due_ms - store.clock.now_ms for outcome in outcomes} == {30_000}
+
+
+def test_a_failed_attempt_is_spread_too(store: Store) -> None:
+    for device in range(20):
+        store.enqueue(device)
+    waits = set()
+    for leased in store.claim(20):
+        store.start(leased)
+        outcome = store.run(verbs.Fail(leased.task_id, 1, "error"))
+        waits.add(outcome.due_ms - store.clock.now_ms)
+    assert 5_000 <= min(waits) < max(waits) <= 5_500
+    assert len(waits) > 10

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fairlane import Receipt, Refusal, Refused, TaskState, verbs
-from fairlane.errors import PayloadTooLarge, TaskConflict, UnknownTaskType
+from fairlane.errors import InvalidData, PayloadTooLarge, TaskConflict, UnknownTaskType
 from support.store import LANE, Store, mac, receipt_of
+from verbs.conftest import Open
 
 
 def test_returns_a_receipt_and_queues_the_task(store: Store) -> None:
@@ -86,3 +87,36 @@ def test_the_doorbell_rings_once_for_a_device_that_could_not_go_before(store: St
     assert store.client.wait(0.01)
     store.enqueue(1)
     assert not store.client.wait(0.01)
+
+
+@pytest.mark.parametrize("site", ["A", "a b", "a@b", "", "-a", "x" * 65, 7])
+def test_no_site(store: Store, site: str) -> None:
+    with store.unchanged(), pytest.raises(InvalidData, match="site"):
+        verbs.Enqueue(mac(1), LANE, {}, site=site)
+
+
+@pytest.mark.parametrize("cost_ms", [0, -1, 1.5, True, "5", 7 * 24 * 3_600_000 + 1])
+def test_no_cost(store: Store, cost_ms: int) -> None:
+    with store.unchanged(), pytest.raises(InvalidData, match="cost_ms"):
+        verbs.Enqueue(mac(1), LANE, {}, cost_ms=cost_ms)
+
+
+def test_a_site_and_a_cost_are_no_part_of_the_body(store: Store) -> None:
+    """The same id with the same data is the same task, whatever the caller says of its cost."""
+    first = store.client.enqueue(mac(1), LANE, {}, task_id="one", site="a", cost_ms=5)
+    verb = verbs.Enqueue(mac(1), LANE, {}, task_id="one", site="b", cost_ms=9)
+    with store.unchanged():
+        assert receipt_of(store.client.run(verb)).created_at_ms == first.created_at_ms
+    assert store.client.device(mac(1)).site == "a"
+
+
+def test_a_conflict_of_a_sited_task_changes_nothing(store: Store) -> None:
+    store.client.enqueue(mac(1), LANE, {}, task_id="one", site="a")
+    store.refuses(TaskConflict, verbs.Enqueue(mac(2), LANE, {}, task_id="one", site="b"))
+
+
+def test_a_refused_task_puts_its_device_into_no_site(open_store: Open) -> None:
+    store = open_store(max_total_pending=1)
+    store.enqueue(1, site="a")
+    assert isinstance(store.run(verbs.Enqueue(mac(2), LANE, {}, site="b")), Refusal)
+    assert not store.redis.exists(store.keys.device("META", mac(2)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlane import Receipt, Refusal, TaskState, verbs
@@ -98,3 +100,43 @@ def test_twice_answers_known_for_what_the_first_run_stored(store: Store) -> None
     assert [receipt_of(verdict).known for verdict in second] == [True] * 3
     created = [receipt_of(verdict).created_at_ms for verdict in first]
     assert [receipt_of(verdict).created_at_ms for verdict in second] == created
+
+
+def test_equals_one_by_one_with_sites_costs_and_ttls(store: Store) -> None:
+    batch = [
+        verbs.Enqueue(
+            mac(at % 5), "ocr" if at % 3 else LANE, {"at": at}, task_id=f"t{at}",
+            site=(None, "a", "b")[at % 4 % 3], cost_ms=at * 10 or None, ttl_ms=1_000 + at,
+        )
+        for at in range(40)
+    ]  # fmt: skip
+
+    def state() -> tuple[list[Any], list[Any], Any]:
+        devices = [store.client.device(mac(device)) for device in range(5)]
+        records = [store.redis.hgetall(store.keys.task(item.task_id)) for item in batch]
+        return devices, records, store.redis.hgetall(store.keys.name("SITES_PENDING"))
+
+    one_by_one = [store.run(item) for item in batch], state()
+    store.redis.flushall()
+    store.redis.set(store.keys.clock, "virtual")
+    together = store.run(verbs.EnqueueMany(batch)), state()
+    assert [receipt_of(verdict) for verdict in together[0]] == one_by_one[0]
+    places = [
+        [(at.rank, at.queued) for device in devices for at in device.lanes]
+        for devices, _, _ in (one_by_one[1], together[1])
+    ]
+    assert together[1][1:] == one_by_one[1][1:]
+    assert [device.site for device in together[1][0]] == [
+        device.site for device in one_by_one[1][0]
+    ]
+    assert places[0] == places[1]
+
+
+def test_a_bad_site_stops_the_batch(store: Store) -> None:
+    with store.unchanged(), pytest.raises(InvalidData, match="site"):
+        store.client.enqueue_many(
+            [
+                {"mac": mac(1), "task_type": LANE, "data": {}},
+                {"mac": mac(1), "task_type": LANE, "data": {}, "site": "No"},
+            ]
+        )

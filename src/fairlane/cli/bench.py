@@ -177,8 +177,8 @@ def _enqueue(
             items = [Enqueue(mac, "text", _TEXT) for mac in macs[:tasks]]
             verb: Any = items[0] if tasks == 1 else EnqueueMany(items)
             head = (bare, 1, client.keys.config, 0)
-            sent = (*head, *verb.args(client.settings))
-            each = (*head, *(arg for item in items for arg in item.args(client.settings)))
+            sent: Any = (*head, *verb.args(client.settings))
+            each: Any = (*head, *(arg for item in items for arg in item.args(client.settings)))
             payloads = [item.payload for item in items]
             many = f" of {tasks}" if tasks > 1 else ""
             unit = ": tasks" if tasks > 1 else ""

@@ -43,6 +43,8 @@ _MANY: Final = 100
 _LIMIT: Final = 200
 _GROWTH: Final = (10, 1_000, 100_000)
 _NO_LIMIT: Final = 10**9
+#: No call should keep the others waiting so long.
+_SLOW_US: Final = 10_000
 #: What is leased is lost by then, however often it was before; what is stored has not expired.
 _LATER_MS: Final = 10**8
 _TTL_MS: Final = 10**11
@@ -246,12 +248,16 @@ def _growth(
         measuring = progress.add_task("claim to purge", total=rounds * len(sizes))
         for size in sizes.values():
             size.measure(10)  # the scripts are loaded by then
+        server.config_set("slowlog-log-slower-than", _SLOW_US)
+        server.slowlog_reset()
         measured: dict[int, list[Mapping[str, Rate]]] = {count: [] for count in sizes}
         for _ in range(rounds):
             for count, size in sizes.items():
                 measured[count].append(size.measure(calls))
                 progress.advance(measuring)
         progress.remove_task(measuring)
+        slow = server.slowlog_len()
+        progress.console.print(f"{slow} calls took over {_SLOW_US // 1000} ms of the server")
     first = devices[0]
     for what in measured[first][0]:
         beside = [rates[what] for rates in measured[first]]

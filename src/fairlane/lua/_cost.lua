@@ -46,7 +46,7 @@ end
 
 -- Charge a device and its site `cost` units, or give them back (below 0).
 local function pay(d, cost)
-  if C.policy == 'fair' and (cost ~= 0 or d.held) then
+  if C.policy == 'fair' and (cost ~= 0 or d.held or d.leased > 0) then
     place_of(d)
     move_tag(d, price(d, cost))
     if cost ~= 0 and not is_alone(d.lane, d.site) then

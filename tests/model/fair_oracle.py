@@ -11,7 +11,7 @@ entrant of an order is a site of the lane, or a device of a site. It knows no se
   moves a tag behind v. A run that takes longer than its estimate pays meanwhile.
 - A site that is alone in the schedule is not charged: it has nobody to be fair to.
 - Outside the schedule a tag is kept while there are leases, or while it is ahead of v.
-- An order with nobody in its schedule and nothing leased forgets: v is where the furthest ended.
+- An order with nobody in its schedule and nothing leased forgets all, and begins at 0 again.
 - A device below its `min_running` goes before all. One turn in four may go to the device that has
   waited longest past T_starve, with a batch of one, if its tag and its site's are within a task of
   how far their orders have come: v, or the work done, each piece by its cost / the weights in the

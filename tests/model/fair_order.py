@@ -132,7 +132,9 @@ class Order:
         """Forget what says no more than v does, or everything when the order is idle."""
         everybody = self.entrants.values()
         if not any(entrant.is_scheduled or entrant.leases for entrant in everybody):
-            self.v = max([self.v, *(e.tag for e in everybody if e.tag is not None)])
+            self.v = self.work = self._newest = 0
+            for entrant in everybody:
+                entrant.tag = None
         for entrant in everybody:
             behind = entrant.tag is not None and entrant.tag <= self.v
             if behind and not entrant.is_scheduled and not entrant.leases:

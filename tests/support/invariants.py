@@ -267,7 +267,7 @@ def _check_membership(seen: _See) -> None:
             and mac not in backoff
             and f"{lane}|{mac}" not in turns
             and seen.meta(mac).get("paused") != "1"
-            and not _is_limited(seen, mac)
+            and not _is_limited(seen, mac, lane)
         }
         assert set(seen.scheduled(lane)) == can_go, lane
         assert set(seen.scores("WAITING", lane)) == can_go, lane
@@ -305,8 +305,8 @@ def _check_order(seen: _See) -> None:
                 assert (score == SATURATED - turn) if turn else never, mac
 
 
-def _is_limited(seen: _See, mac: str) -> bool:
-    """Whether a device is at its max_running, or has no token."""
+def _is_limited(seen: _See, mac: str, lane: str) -> bool:
+    """Whether a device is at its max_running, or has no token that the lane has noticed."""
     meta = seen.meta(mac)
     most, rate = int(meta.get("max_running", 0)), float(meta.get("rate", 0))
     if most and int(meta.get("leased", 0)) >= most:
@@ -316,8 +316,7 @@ def _is_limited(seen: _See, mac: str) -> bool:
     gathered = (seen.now_ms - int(meta["tokens_at"])) * rate / 1000
     tokens = min(max(1, rate), float(meta["tokens"]) + gathered)
     # One that has a token by now is let in by the next sweep or claim.
-    waits = any(mac in seen.scores("THROTTLED", lane) for lane in seen.settings.lanes)
-    return tokens < 1 - 1e-6 or waits
+    return tokens < 1 - 1e-6 or mac in seen.scores("THROTTLED", lane)
 
 
 def _check_tags(seen: _See) -> None:

@@ -140,3 +140,14 @@ def test_a_bad_site_stops_the_batch(store: Store) -> None:
                 {"mac": mac(1), "task_type": LANE, "data": {}, "site": "No"},
             ]
         )
+
+
+def test_many_go_in_calls_of_250_in_order_and_none_if_one_is_bad(open_store: Open) -> None:
+    store = open_store(max_per_mac_pending=2_000)
+    before = store.redis.info("commandstats")["cmdstat_fcall"]["calls"]
+    verdicts = store.client.enqueue_many([(mac(n % 7), LANE, {"n": n}) for n in range(1_000)])
+    assert store.redis.info("commandstats")["cmdstat_fcall"]["calls"] == before + 4
+    assert [receipt_of(verdict).mac for verdict in verdicts] == [mac(n % 7) for n in range(1_000)]
+    bad = [(mac(1), LANE, {}), *[(mac(2), LANE, {})] * 400, (mac(1), "unknown", {})]
+    with store.unchanged(), pytest.raises(UnknownTaskType):
+        store.client.enqueue_many(bad)

@@ -163,3 +163,17 @@ def test_a_refund_at_another_weight_is_no_credit(store: Store) -> None:
     store.run(verbs.Configure(mac(1), weight=1.0))
     served = [leased.mac for leased in store.claim(12)]
     assert served.count(mac(2)) >= 4, "device 1 is not served before device 2 for long"
+
+
+def test_arrivals_are_told_apart_after_a_device_of_little_weight_had_its_way(store: Store) -> None:
+    """Its tag is past 2^53, where whole numbers end; the idle lane does not stay there."""
+    store.run(verbs.Configure(mac(9), weight=0.001))
+    store.enqueue(9, 4)
+    for leased in store.claim(4):
+        store.start(leased)
+        store.clock.advance(400_000)
+        store.finish(leased)
+    arrived = [5, 1, 8, 3, 7, 2]
+    for device in arrived:
+        store.enqueue(device, 2)
+    assert store.served(12) == [mac(device) for device in arrived] * 2

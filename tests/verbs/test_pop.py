@@ -55,3 +55,13 @@ def test_twice_leases_the_devices_next_task(store: Store) -> None:
     store.enqueue(1, 2)
     verb = verbs.Pop(*turn(store))
     assert store.run(verb).leased != store.run(verb).leased
+
+
+def test_a_lost_task_is_not_charged_again_and_its_device_keeps_its_tag(store: Store) -> None:
+    (task_id,) = store.enqueue(1)
+    store.claim()
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    (leased,) = store.run(verbs.Pop(*turn(store))).leased
+    assert (leased.task_id, leased.attempt) == (task_id, 2)
+    assert store.redis.hexists(store.keys.device("META", mac(1)), f"{LANE}.tag")

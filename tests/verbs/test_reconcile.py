@@ -11,6 +11,7 @@ from fairlane import verbs
 from fairlane.errors import InvalidData
 from fairlane.keys import Keys
 from support.store import LANE, Store, mac
+from verbs.conftest import Open
 
 Spoil = Callable[[Any, Keys], Any]
 
@@ -89,3 +90,18 @@ def test_twice_changes_nothing(store: Store) -> None:
     store.run(verbs.Reconcile())
     with store.unchanged():
         assert store.run(verbs.Reconcile()) == (-1, ())
+
+
+@pytest.mark.parametrize("policy", ["fair", "aging"])
+def test_devices_with_limits_are_left_as_they_are(open_store: Open, policy: str) -> None:
+    store = open_store(policy=policy)
+    store.run(verbs.Configure(mac(0), min_running=3))
+    store.run(verbs.Configure(mac(1), max_running=1))
+    store.run(verbs.Configure(mac(2), rate_per_s=1))
+    for device in range(3):
+        store.enqueue(device, 3)
+    store.claim(4)
+    store.clock.advance(100)
+    assert store.run(verbs.Reconcile()) == (-1, ())
+    with store.unchanged():
+        store.run(verbs.Reconcile())

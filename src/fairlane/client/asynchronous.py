@@ -13,6 +13,7 @@ from fairlane.client.calls import (
     UNRUN,
     Clock,
     accepted,
+    batches,
     inspect_device,
     result,
     told,
@@ -91,7 +92,10 @@ class AsyncClient:
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""
-        return told(await self.run(verbs.EnqueueMany(items)))
+        verdicts: list[Receipt | Refusal | TaskConflict] = []
+        for batch in batches(items, self.settings):
+            verdicts += await self.run(batch)
+        return told(verdicts)
 
     async def task(self, task_id: str) -> TaskRecord:
         """Return a task's record. Raises TaskNotFound."""

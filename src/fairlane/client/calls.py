@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
@@ -16,12 +16,15 @@ from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, 
 from fairlane.model import Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
+from fairlane.verbs.accept import MAX_ITEMS, Item
 
 V = TypeVar("V", bound=Receipt | Refusal | TaskConflict)
 _EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
 log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
+#: A thousand tasks of a thousand devices would keep the store for over 20 ms.
+_AT_ONCE: Final = 250
 #: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
 UNRUN: Final = (NoFunction, ConfigChanged)
 
@@ -54,6 +57,21 @@ def accepted(verdict: Receipt | Refusal) -> Receipt:
         told([verdict])
         raise Refused(verdict)
     return verdict
+
+
+def batches(items: Iterable[Item], settings: Settings) -> list[verbs.EnqueueMany]:
+    """Return the calls that store up to 1,000 items, none of which keeps the store for long.
+
+    Raises what EnqueueMany raises.
+    """
+    items = list(items)
+    if len(items) <= _AT_ONCE or len(items) > MAX_ITEMS:
+        return [verbs.EnqueueMany(items)]
+    calls = [verbs.EnqueueMany(items[at : at + _AT_ONCE]) for at in range(0, len(items), _AT_ONCE)]
+    for call in calls:
+        # Nothing is to be sent if one of them cannot be.
+        call.args(settings)
+    return calls
 
 
 def told(verdicts: list[V]) -> list[V]:

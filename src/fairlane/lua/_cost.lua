@@ -51,7 +51,7 @@ local function pay(d, cost, used)
     return
   end
   place_of(d)
-  if cost ~= 0 or d.held then
+  if cost ~= 0 or d.held or d.leased > 0 then
     move_tag(d, price(d, cost))
   end
   if used then

@@ -17,17 +17,22 @@ local function aging_score(oldest, turn, arrival)
 end
 
 
+-- Note among those served first a device with less running than it is promised, and no other.
+local function set_floor(d)
+  if is_below_floor(d) then
+    call('ZADD', FLOOR .. d.lane.suffix, d.turn, d.mac)
+  elseif d.min_running then
+    call('ZREM', FLOOR .. d.lane.suffix, d.mac)
+  end
+end
+
 -- Write a device's place: under `fair` its tag, under `aging` the score of its oldest task.
 local function rank(d, tag)
   local L, oldest = d.lane, d.oldest or now
   call('ZADD', place_of(d).schedule, C.policy == 'fair' and -tag
     or aging_score(oldest, d.turn, call('HINCRBY', VIRTUAL .. L.suffix, 'arrivals', 1)), d.mac)
   call('ZADD', WAITING .. L.suffix, math.max(oldest, d.served), d.mac)
-  if is_below_floor(d) then
-    call('ZADD', FLOOR .. L.suffix, d.turn, d.mac)
-  elseif d.min_running then
-    call('ZREM', FLOOR .. L.suffix, d.mac)
-  end
+  set_floor(d)
 end
 
 -- When nobody of a site can go any more, or nothing is leased either, the site steps back, or it
@@ -103,8 +108,10 @@ local function seat(d)
   end
   local score = call('ZSCORE', place_of(d).schedule, d.mac)
   if score then
-    if d.oldest ~= d.oldest_before or d.min_running then
+    if d.oldest ~= d.oldest_before then
       rank(d, -tonumber(score))
+    else
+      set_floor(d)
     end
     return false
   end

@@ -160,12 +160,14 @@ end
 -- Move an entrant's tag by a cost, back when it is below 0: never past v, which is no credit.
 local function move_tag(e, cost)
   local tag, place = tag_of(e)
-  if not tag and cost <= 0 then
+  if cost == 0 and place == 'scheduled' or not tag and cost <= 0 and e.leased == 0 then
     return
   end
-  local to = (tag or virtual_time(e.order)) + cost
+  local v = virtual_time(e.order)
+  tag = tag or v
+  local to = tag + cost
   if cost < 0 then
-    to = math.max(to, math.min(tag, (virtual_time(e.order))))
+    to = math.max(to, math.min(tag, v))
   end
   put_tag(e, to, place)
 end
@@ -181,12 +183,9 @@ local function reap(order)
   end
 end
 
--- An order that is idle, with nobody in its schedule and nothing leased, forgets: v is where the
--- furthest entrant ended, so nobody pays for a past rush.
+-- An order that is idle, with nobody in its schedule and nothing leased, forgets, so nobody pays
+-- for a past rush. It begins at 0 again: past 2^53 arrivals could not be told apart.
 local function rest(order)
-  local top = call('ZREVRANGE', order.finish, 0, 0, 'WITHSCORES')[2]
-  if top then
-    call('UNLINK', order.finish)
-    call('HSET', order.virtual, order.v, math.max((virtual_time(order)), tonumber(top)))
-  end
+  call('UNLINK', order.finish)
+  call('HDEL', order.virtual, order.v, order.joined, order.work)
 end

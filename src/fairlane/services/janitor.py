@@ -14,9 +14,11 @@ from fairlane.verbs import Purge, Sweep, Watermark
 
 log = logging.getLogger("fairlane.janitor")
 
-_LIMIT = 200
+#: What a script may take at a time: some milliseconds, with a million devices too.
+_SWEPT = 50
+_PURGED = 200
 #: More than this in one go is left to the next step, so that a step ends.
-_MAX_ROUNDS = 100
+_MAX_ROUNDS = 400
 
 
 class Janitor:
@@ -44,11 +46,11 @@ def sweep(client: Client) -> int:
     """Take back lost leases, ended backoffs and delays, dead turns and silent workers; log them."""
     taken = 0
     for _ in range(_MAX_ROUNDS):
-        swept = client.run(Sweep(_LIMIT))
+        swept = client.run(Sweep(_SWEPT))
         _log(swept)
         count = len(swept.lost) + swept.backoffs + swept.delays + swept.turns + len(swept.workers)
         taken += count
-        if count < _LIMIT:
+        if count < _SWEPT:
             break
     return taken
 
@@ -57,7 +59,7 @@ def purge(client: Client) -> int:
     """End every task that is past its TTL, and log their ids."""
     ended = 0
     for _ in range(_MAX_ROUNDS):
-        expired = client.run(Purge(_LIMIT))
+        expired = client.run(Purge(_PURGED))
         for task_id in expired:
             log.warning("task %s expired after its TTL", task_id)
         ended += len(expired)

@@ -64,8 +64,8 @@ TABLE: Final[tuple[Key, ...]] = (
          "open turns", "claim_device, renew, release, sweep"),
     _key("VIRTUAL", "mac:virtual", _SITE, "Hash",
          "a site's v, work done, weights over 1, last newcomer's tag, leases and tag beside "
-         "them; the lane's turns taken, pending tasks, and v and work over its sites", "one per lane, and per site that has tasks",
-         "enqueue, claim"),
+         "them; the lane's turns taken, pending tasks, and v and work over its sites",
+         "one per lane, and per site that has tasks", "enqueue, claim"),
     _key("FINISH", "mac:finish", _SITE, "ZSet",
          "remembered tags of devices that are in no schedule and have no lease",
          "100,000; tags ≤ v are reaped", "claim, defer"),

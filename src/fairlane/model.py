@@ -84,7 +84,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Admission said no and nothing was stored; an expected outcome, not an error.
 
-    `reason` is device_full, global_full or store_full; `pending` and `limit` are what was compared.
+    `reason` is device_full, site_full or global_full; `pending` and `limit` are what was compared.
     """
 
     task_id: str

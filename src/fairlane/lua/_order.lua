@@ -16,7 +16,6 @@ local function aging_score(oldest, turn, arrival)
   return SATURATED - turn
 end
 
-
 -- Note among those served first a device with less running than it is promised, and no other.
 local function set_floor(d)
   if is_below_floor(d) then

@@ -331,6 +331,10 @@ def _check_tags(seen: _See) -> None:
             for mac in (mac for mac in remembered if seen.site(mac) == site):
                 assert mac not in scheduled, lane
                 assert seen.field(lane, "tag") not in seen.meta(mac), mac
+            weights = [float(seen.meta(mac).get("weight", 1)) for mac in scheduled
+                       if seen.site(mac) == site]  # fmt: skip
+            extra = int(seen.hash(seen.order("VIRTUAL", lane, site)).get("extra", 0))
+            assert extra == sum(round((weight - 1) * 1_000_000) for weight in weights), lane
         for mac in seen.macs:
             held = seen.field(lane, "tag") in seen.meta(mac)
             has_leases = int(seen.meta(mac).get(seen.field(lane, "leased"), 0)) > 0

@@ -148,6 +148,10 @@ def test_many_go_in_calls_of_250_in_order_and_none_if_one_is_bad(open_store: Ope
     verdicts = store.client.enqueue_many([(mac(n % 7), LANE, {"n": n}) for n in range(1_000)])
     assert store.redis.info("commandstats")["cmdstat_fcall"]["calls"] == before + 4
     assert [receipt_of(verdict).mac for verdict in verdicts] == [mac(n % 7) for n in range(1_000)]
-    bad = [(mac(1), LANE, {}), *[(mac(2), LANE, {})] * 400, (mac(1), "unknown", {})]
+    bad: list[tuple[str, str, dict[str, Any]]] = [
+        (mac(1), LANE, {}),
+        *[(mac(2), LANE, {})] * 400,
+        (mac(1), "unknown", {}),
+    ]
     with store.unchanged(), pytest.raises(UnknownTaskType):
         store.client.enqueue_many(bad)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from fairlane import TaskType
 from fairlane.cli import cli
 from fairlane.verbs import Heartbeat
 from support.processes import COMMAND, environment
@@ -107,9 +108,67 @@ def test_migrate_names_what_it_changed_and_a_second_time_nothing() -> None:
     with running() as system:
         environ = system.settings.environ() | {"FAIRLANE_MAX_ATTEMPTS": "5"}
         first, second = run(environ, "migrate"), run(environ, "migrate")
-        assert (first.returncode, first.stdout) == (0, "max_attempts\n")
+        assert (first.returncode, first.stdout) == (0, "max_attempts: 3 -> 5\n")
         assert (second.returncode, second.stdout) == (0, "")
-        assert "nothing changed" in second.stderr
+        assert second.stderr == "nothing changed\n"
+
+
+VIDEO = '[{"name": "video", "lane": "video", "queue": "my.video"}]'
+
+
+def stored(environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the value and the source of every setting that the store has."""
+    rows = json.loads(shown(environ, "settings", "--store", "--json"))
+    return {row["setting"]: (row["value"], row["source"]) for row in rows}
+
+
+def test_migrate_leaves_what_the_environment_does_not_name() -> None:
+    with running(batch_size=5, task_types=(TaskType("video", "video", "my.video"),)) as system:
+        store = {"FAIRLANE_STORE_URL": system.settings.store_url}
+        told = shown({**store, "FAIRLANE_SITES": "02:42=lab,3c:5a:b4=west"}, "migrate")
+        assert told == "sites: none -> 02:42=lab, 3c:5a:b4=west\n"
+        values = stored(store)
+        assert values["batch_size"] == ("5", "the store")
+        assert values["sites"] == ("02:42=lab,3c:5a:b4=west", "the store")
+        assert values["max_attempts"] == ("3", "default")
+        assert json.loads(values["task_types"][0])[0]["queue"] == "my.video"
+        assert "store_url" not in values
+        nothing = run(store, "migrate")
+        assert (nothing.returncode, nothing.stdout) == (0, "")
+        assert "name what is to change" in nothing.stderr
+        # A default that is named is a value like others.
+        again = shown({**store, "FAIRLANE_BATCH_SIZE": "10"}, "migrate", "--json")
+        assert json.loads(again) == {"batch_size": {"before": "5", "after": "10"}}
+        assert shown(store, "migrate", "--all").splitlines() == [
+            "task_types: video -> ocr, text",
+            "sites: 02:42=lab, 3c:5a:b4=west -> none",
+        ]
+
+
+def test_a_preset_that_is_named_brings_its_values_and_leaves_others() -> None:
+    with running(max_attempts=7) as system:
+        store = {"FAIRLANE_STORE_URL": system.settings.store_url}
+        there = shown({**store, "FAIRLANE_PRESET": "seed", "FAIRLANE_ORDER": "fifo"}, "migrate")
+        lines = dict(line.split(": ", 1) for line in there.splitlines())
+        assert lines["preset"] == "default -> seed"
+        assert lines["policy"] == "fair -> aging"
+        # The same names; what differs is told.
+        assert '"lane": "main"' in lines["task_types"]
+        assert not {"order", "max_attempts"} & set(lines)
+        assert stored(store)["policy"] == ("aging", "preset seed")
+        assert stored(store)["max_attempts"] == ("7", "the store")
+        back = shown({**store, "FAIRLANE_PRESET": "default"}, "migrate")
+        assert {line.split(": ")[0] for line in back.splitlines()} == set(lines)
+
+
+def test_who_removes_a_lane_that_has_tasks_is_told_how_not_to(system: System) -> None:
+    store = {"FAIRLANE_STORE_URL": system.settings.store_url, "FAIRLANE_TASK_TYPES": VIDEO}
+    done = run(store, "migrate")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "text still has tasks; drain it first, or, if you did not mean" in done.stderr
+    assert "ocr (lane ocr), text (lane text)" in done.stderr
+    kinds = json.loads(stored(system.settings.environ())["task_types"][0])
+    assert [kind["name"] for kind in kinds] == ["ocr", "text"]
 
 
 def test_a_process_that_insists_on_another_setting_is_told_both_values(system: System) -> None:
@@ -122,12 +181,18 @@ def test_a_process_that_insists_on_another_setting_is_told_both_values(system: S
 
 
 def test_settings_tells_every_value_and_its_source() -> None:
-    environ = {"FAIRLANE_PRESET": "seed", "FAIRLANE_MAX_ATTEMPTS": "5"}
+    environ = {
+        "FAIRLANE_PRESET": "seed",
+        "FAIRLANE_MAX_ATTEMPTS": "5",
+        "FAIRLANE_SITES": "02:42=lab",
+    }
     rows = {row["setting"]: row for row in json.loads(shown(environ, "settings", "--json"))}
     assert (rows["policy"]["value"], rows["policy"]["source"]) == ("aging", "preset seed")
     assert rows["max_attempts"]["value"] == "5"
     assert rows["max_attempts"]["source"] == "FAIRLANE_MAX_ATTEMPTS"
     assert rows["lease_ms"]["source"] == "default"
+    assert rows["sites"]["value"] == "02:42=lab"
+    assert "02:42=lab" in shown(environ, "settings")
     assert all(row["about"] for row in rows.values())
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from fairlane import TaskType
 from fairlane.embedded import Embedded
-from fairlane.model import TERMINAL, TaskState
+from fairlane.model import TERMINAL, Lane, TaskState
 from fairlane.services.dispatcher import Dispatcher
+from fairlane.tasktype import DEFAULT_TASK_TYPES
+from fairlane.verbs import InspectLanes
 from support.eventually import eventually
 from support.processes import COMMAND, Program
 from support.store import mac
@@ -22,6 +25,11 @@ TYPES = (TaskType("text", "text", TEXT),)
 def dispatcher(system: System, name: str) -> Program:
     """Start a dispatcher of its own."""
     return system.start(name, *COMMAND, "-v", "dispatcher")
+
+
+def lanes(system: System) -> tuple[Lane, ...]:
+    """Return the lanes that the store has now."""
+    return system.client.run(InspectLanes())
 
 
 def leader(system: System) -> int:
@@ -106,6 +114,24 @@ def test_a_broker_that_goes_away_for_a_while_costs_no_task(
     broker.start()
     assert {record.state for record in system.ended(missed, 40.0)} == {TaskState.DONE}
     system.at_rest()
+
+
+def test_a_type_that_is_migrated_to_under_a_running_dispatcher_is_served() -> None:
+    with running() as system:
+        led = dispatcher(system, "dispatcher")
+        system.worker("texts", TEXT)
+        assert system.ended([system.do(mac(1))])[0].state is TaskState.DONE
+
+        brief = TaskType("brief", "brief", "sensitive.brief")
+        wanted = replace(system.settings, task_types=(*DEFAULT_TASK_TYPES, brief))
+        system.start("migrate", *COMMAND, "migrate", **wanted.environ())
+        system.explained(lambda: "brief" in {lane.name for lane in lanes(system)})
+        system.worker("briefs", "sensitive.brief")
+        both = [system.do(mac(1), task_type=name) for name in ("brief", "text")]
+        assert {record.state for record in system.ended(both)} == {TaskState.DONE}
+        assert "broker: " not in led.output()
+        assert len(system.starts(both[0])) == 1
+        system.check()
 
 
 def test_without_any_worker_devices_back_off_if_the_document_is_followed() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from celery import signals
 
+from fairlane import Client, TaskType
 from fairlane.celery import make_app
 from fairlane.celery.publish import publisher
 from fairlane.errors import StoreUnavailable
 from fairlane.ids import new_task_id
-from fairlane.model import Leased
+from fairlane.model import Leased, TaskState
+from fairlane.tasktype import DEFAULT_TASK_TYPES
+from fairlane.verbs import Claim, Overload
+from support.store import mac
 from support.system import System, running
 
 
@@ -32,8 +37,15 @@ def taken(app: Any, queue: str = "sensitive.text") -> list[Any]:
     return messages
 
 
-def leased(count: int) -> list[Leased]:
-    return [Leased(new_task_id(), 1 + n, "text", "02:00:00:00:00:01") for n in range(count)]
+def leased(count: int, task_type: str = "text") -> list[Leased]:
+    return [Leased(new_task_id(), 1 + n, task_type, "02:00:00:00:00:01") for n in range(count)]
+
+
+def migrate(system: System, *types: TaskType) -> None:
+    """Make task types the store's, as another process does."""
+    settings = replace(system.settings, task_types=types)
+    with Client(settings) as other:
+        other.migrate(settings)
 
 
 def test_a_message_is_what_send_task_would_send_without_what_is_none(system: System) -> None:
@@ -114,3 +126,50 @@ def test_connections_that_were_cut_are_made_anew() -> None:
         publish(after)
         ids = [message.payload[0][0] for message in taken(app)]
         assert ids == [first[0].task_id, after[0].task_id]
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_a_type_that_comes_or_moves_while_it_runs_goes_to_its_queue(is_watched: bool) -> None:
+    def watch(**_: Any) -> None:
+        """Want to see each message, which is then sent the slow way."""
+
+    with running() as system:
+        app = make_app(system.settings)
+        publish = publisher(app)
+        publish(leased(1))
+        if is_watched:
+            signals.before_task_publish.connect(watch)
+        try:
+            for queue in ("sensitive.brief", "moved.brief"):
+                migrate(system, *DEFAULT_TASK_TYPES, TaskType("brief", "brief", queue))
+                app.fairlane.client.run(Overload())
+                (task,) = leased(1, "brief")
+                publish([task])
+                (message,) = taken(app, queue)
+                assert message.headers["task"] == "execute_brief_sensitive_job"
+                assert message.payload[0] == [task.task_id, task.attempt]
+        finally:
+            signals.before_task_publish.disconnect(watch)
+
+
+def test_a_task_whose_type_is_gone_waits_and_says_so_and_the_others_go_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    brief = TaskType("brief", "text", "sensitive.text")
+    with running(task_types=(*DEFAULT_TASK_TYPES, brief)) as system:
+        gone = system.do(mac(1), task_type="brief")
+        kept = system.do(mac(2))
+        migrate(system, *DEFAULT_TASK_TYPES)
+        app = make_app(replace(system.settings, task_types=DEFAULT_TASK_TYPES))
+        claimed = app.fairlane.client.run(Claim("text", 2)).leased
+        assert {task.task_id for task in claimed} == {gone, kept}
+        publish = publisher(app)
+        first, second = sorted(claimed, key=lambda task: task.task_id != gone)
+        publish([first, second])
+        publish([first])
+        assert [message.payload[0][0] for message in taken(app)] == [kept]
+        record = app.fairlane.client.task(gone)
+        assert (record.state, record.attempt, record.defers) == (TaskState.DELAYED, 1, 1)
+        assert "no task type brief" in record.error
+        assert f"task {gone} of {mac(1)}" in caplog.text
+        assert "fairlane migrate" in caplog.text

@@ -9,9 +9,10 @@ what the message does.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
@@ -19,10 +20,15 @@ from celery import Celery, signals
 from kombu.exceptions import KombuError
 
 from fairlane.celery.beat import execute_name
-from fairlane.errors import StoreUnavailable
+from fairlane.client import Client
+from fairlane.errors import NotFound, StaleAttempt, StoreUnavailable, TaskEnded
 from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
+from fairlane.tasktype import TaskType
+from fairlane.verbs import Defer
 from fairlane.verbs.turns import MAX_WANT
+
+log = logging.getLogger("fairlane.publish")
 
 #: AMQP's delivery mode of a message that outlives a restart of the broker: Celery's default.
 _PERSISTENT: Final = 2
@@ -32,23 +38,27 @@ def publisher(app: Celery) -> Publish:
     """Return a function that publishes leased tasks to their types' queues.
 
     The function raises StoreUnavailable when the broker cannot take them; what was not published is
-    leased again after its lease.
+    leased again after its lease. A task whose type the settings no longer know waits with backoff.
     """
     away = (KombuError, OSError, *app.connection_for_write().connection_errors)
-    forms = {kind.name: _Form(app, kind.name, kind.queue)
-             for kind in app.fairlane.client.settings.task_types}  # fmt: skip
+    forms = _Forms(app)
     own = threading.local()
 
     def publish(tasks: Sequence[Leased]) -> None:
         line: _Line | None = getattr(own, "line", None)
         if line is None or line.pid != os.getpid():
-            line = own.line = _Line(app, forms)
+            line = own.line = _Line(app)
+        # Not in the `try`: among what a broker's connection can raise is KeyError.
+        known = forms.of({task.task_type for task in tasks})
         try:
-            line.send(tasks)
+            line.send([task for task in tasks if task.task_type in known], known)
         except away as error:
             line.close()
             own.line = None
             raise StoreUnavailable(f"broker: {error}; is it running, and reachable?") from error
+        for task in tasks:
+            if task.task_type not in known:
+                _put_off(app.fairlane.client, task)
 
     return publish
 
@@ -57,6 +67,41 @@ def attempt_of(message_id: str) -> tuple[str, int] | None:
     """Return the (task_id, attempt) that a message's id names, or None for another task's."""
     task_id, _, attempt = message_id.rpartition(".")
     return (task_id, int(attempt)) if task_id and attempt.isascii() and attempt.isdigit() else None
+
+
+def _put_off(client: Client, task: Leased) -> None:
+    """Let a task whose type is gone wait with backoff; past `max_defers` it is a dead letter."""
+    lacks = f"no task type {task.task_type} in the store's settings"
+    log.error("task %s of %s is not published: %s; `fairlane migrate` with it brings it back",
+              task.task_id, task.mac, lacks)  # fmt: skip
+    try:
+        # The task alone: its device has others, whose types are there.
+        client.run(Defer(task.task_id, task.attempt, lacks, "task"))
+    except (StaleAttempt, TaskEnded, NotFound) as refused:
+        log.info("task %s is not deferred: %s", task.task_id, refused)
+
+
+class _Forms:
+    """The messages of the task types, each made when it is first asked for.
+
+    Types come and change their queue while this runs, so a form belongs to all that its type says.
+    """
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+        self._made: dict[TaskType, _Form] = {}
+
+    def of(self, names: Iterable[str]) -> Mapping[str, _Form]:
+        """Return the forms of those types that the settings know, by the type's name."""
+        settings = self._app.fairlane.client.settings
+        kinds = filter(None, map(settings.task_type, names))
+        return {kind.name: self._of(kind) for kind in kinds}
+
+    def _of(self, kind: TaskType) -> _Form:
+        form = self._made.get(kind)
+        if form is None:
+            form = self._made[kind] = _Form(self._app, kind.name, kind.queue)
+        return form
 
 
 class _Form:
@@ -93,33 +138,34 @@ class _Line:
     goes and how it is encoded.
     """
 
-    def __init__(self, app: Celery, forms: dict[str, _Form]) -> None:
+    def __init__(self, app: Celery) -> None:
         self.pid = os.getpid()
         self._app = app
-        self._forms = forms
         self._open = ExitStack()
         self._producer: Any = None
         self._sends_events = app.conf.task_send_sent_event
         self._batch: Any = None
+        self._declared: set[str] = set()
 
-    def send(self, tasks: Sequence[Leased]) -> None:
-        """Publish tasks; they have gone out when this returns."""
+    def send(self, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
+        """Publish tasks, each by its type's form; they have gone out when this returns."""
         if self._producer is None:
             connection = self._open.enter_context(self._app.connection_for_write())
             # A producer would try for seconds; what is not published now has a lease to wait for.
             connection.connect()
             self._producer = self._open.enter_context(self._app.amqp.Producer(connection.channel()))
         if not self._producer.supports_batch_publish or self._is_watched():
-            self._send_slowly(tasks)
+            self._send_slowly(tasks, forms)
             return
         channel = self._producer.channel
+        for queue in {form.queue for form in forms.values()} - self._declared:
+            self._producer.maybe_declare(self._app.amqp.queues[queue])
+            self._declared.add(queue)
         if self._batch is None:
-            for queue in {form.queue for form in self._forms.values()}:
-                self._producer.maybe_declare(self._app.amqp.queues[queue])
             self._batch = channel.create_publish_batch(max_size=MAX_WANT)
             self._open.callback(self._batch.close)
         for task in tasks:
-            form = self._forms[task.task_type]
+            form = forms[task.task_type]
             message = form.filled(task, channel)
             self._batch.publish(message, exchange="", routing_key=form.queue)
         self._batch.flush()
@@ -134,10 +180,10 @@ class _Line:
         watched = signals.before_task_publish.receivers or signals.after_task_publish.receivers
         return bool(watched or self._sends_events)
 
-    def _send_slowly(self, tasks: Sequence[Leased]) -> None:
+    def _send_slowly(self, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
         with self._app.producer_or_acquire() as producer, producer.batch():
             for task in tasks:
-                form = self._forms[task.task_type]
+                form = forms[task.task_type]
                 self._app.send_task(
                     form.name,
                     args=(task.task_id, task.attempt),

@@ -23,7 +23,7 @@ from fairlane.errors import (
 )
 from fairlane.keys import Keys
 from fairlane.model import Event
-from fairlane.scripts import PREFIX, Library, load
+from fairlane.scripts import PREFIX, Library, is_library, load
 from fairlane.settings import Settings
 from fairlane.verbs import Join, Migrate, Overload, Verb
 from fairlane.verbs.verb import Arg, pairs, text
@@ -35,6 +35,8 @@ Talk: TypeAlias = Generator[Command, Any, R]
 log = logging.getLogger("fairlane.store")
 
 _OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
+#: A library may be flushed just after it was loaded, but hardly time and again.
+_MOST_LOADS: Final = 3
 _WHERE: Final = re.compile(r" script: .*on @user_(script|function).*$")
 
 
@@ -88,9 +90,15 @@ class Session:
 
     def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:
         """Make `settings` the store's, whatever it had; return the changed fields."""
+        before = self._wanted, self.settings
         self._wanted = self.settings = settings
+        try:
+            changed = yield from self._evaluate(Migrate())
+        except FairlaneError:
+            # The store kept what it had, and so does this session.
+            self._wanted, self.settings = before
+            raise
         self.is_open = False
-        changed = yield from self._evaluate(Migrate())
         yield from self.open()
         yield from self._forget_libraries()
         return self.decode(Migrate(), changed)
@@ -121,23 +129,23 @@ class Session:
         for library in listed:
             fields = library if isinstance(library, dict) else dict(pairs(library))
             name = text({text(field): value for field, value in fields.items()}["library_name"])
-            if name not in kept:
+            if is_library(name) and name not in kept:
                 yield ("FUNCTION", "DELETE", name)
 
     def _evaluate(self, verb: Verb[Any], failed: Exception | None = None) -> Talk[Any]:
         command = self.command(verb)
-        lost_once = has_loaded = False
+        lost_once, loads = False, 0
         while True:
             try:
                 if failed is not None:
                     raise failed
                 return (yield command)
             except NoFunction as missing:
-                if has_loaded:
+                if loads == _MOST_LOADS:
                     raise StoreError(f"store: {missing}, though it was just loaded") from missing
                 # Twice the same is no harm: a name stands for its content.
                 yield ("FUNCTION", "LOAD", "REPLACE", self._library(verb).source)
-                failed, has_loaded = None, True
+                failed, loads = None, loads + 1
             except StoreUnavailable:
                 # The reply may be lost after the script ran: only a repeatable verb goes again.
                 if lost_once or not verb.REPEATABLE:

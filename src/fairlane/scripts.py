@@ -64,6 +64,11 @@ class Library:
         return f"{self.name}_{verb}"
 
 
+def is_library(name: str) -> bool:
+    """Whether a library of this name is one of ours, of whatever release or settings."""
+    return re.fullmatch(rf"{PREFIX}[0-9a-f]{{16}}", name) is not None
+
+
 @cache
 def read(name: str) -> str:
     """Return the text of a file of `fairlane/lua`, without its ending in the name."""

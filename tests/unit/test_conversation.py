@@ -109,12 +109,12 @@ def test_info_as_a_server_writes_it() -> None:
         talk.send(text.encode())
 
 
-def test_a_library_that_the_server_does_not_have_is_loaded_once() -> None:
+def test_a_library_that_the_server_does_not_have_is_loaded() -> None:
     session, missing = opened(Settings()), NoFunction("Function not found")
     sent, value = answer(session, verbs.Deregister("w"), missing, b"", 1)
     assert (sent, value) == (["FCALL", "FUNCTION", "FCALL"], True)
     with pytest.raises(StoreError, match="Function not found, though it was just loaded"):
-        answer(session, verbs.Deregister("w"), missing, b"", missing)
+        answer(session, verbs.Deregister("w"), *(missing, b"") * 3, missing)
 
 
 def test_a_repeatable_verb_goes_again_once_and_no_other_at_all() -> None:

@@ -186,3 +186,16 @@ def test_twice_with_every_setting_changes_nothing(store: Store) -> None:
     first = store.run(verb)
     with store.unchanged():
         assert store.run(verb) == first
+
+
+def test_a_weight_and_a_site_at_once_leave_the_weights_of_both_sites_right(store: Store) -> None:
+    store.run(verbs.Configure(mac(1), weight=3))
+    store.enqueue(1, 2)
+    store.enqueue(2, 3)
+    leased = store.claim(3)
+    (other,) = [task for task in leased if task.mac == mac(2)][:1]
+    store.start(other)
+    store.run(verbs.Configure(mac(1), weight=4, site="home"))
+    store.run(verbs.Configure(mac(1), weight=0.5, site=""))
+    assert store.finish(other)
+    store.run(verbs.Configure(mac(1), weight=1))

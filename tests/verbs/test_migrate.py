@@ -50,6 +50,9 @@ def test_lane_in_use(store: Store) -> None:
     store.claim()
     with store.unchanged(), pytest.raises(LaneInUse, match=LANE):
         store.other().migrate(only_ocr)
+    with pytest.raises(LaneInUse):
+        store.client.migrate(only_ocr)
+    # Who was refused goes on with what the store has.
     store.client.cancel(task_id)
     store.other().migrate(only_ocr)
     assert [lane.name for lane in store.run(verbs.InspectLanes())] == ["ocr"]

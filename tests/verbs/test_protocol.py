@@ -206,3 +206,32 @@ def test_an_async_pipeline_joins_anew_when_the_settings_changed(store: Store) ->
     first, second = asyncio.run(run())
     assert not isinstance(first, FairlaneError)
     assert first == second
+
+
+def test_many_calls_at_once_load_a_lost_library_once(store: Store) -> None:
+    def loads() -> int:
+        stats = store.redis.info("commandstats")
+        return int(stats.get("cmdstat_function|load", {}).get("calls", 0))
+
+    async def run() -> list[Any]:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            await client.run(verbs.Overload())
+            store.redis.function_flush("SYNC")
+            return await asyncio.gather(*(client.run(verbs.Overload()) for _ in range(100)))
+
+    before = loads()
+    assert len(asyncio.run(run())) == 100
+    assert loads() == before + 1
+
+
+def test_many_calls_at_once_join_once(store: Store) -> None:
+    def infos() -> int:
+        return int(store.redis.info("commandstats")["cmdstat_info"]["calls"])
+
+    async def run() -> list[Any]:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            return await asyncio.gather(*(client.run(verbs.Overload()) for _ in range(100)))
+
+    before = infos()
+    assert len(asyncio.run(run())) == 100
+    assert infos() == before + 2, "the client's, and the one that asks here"

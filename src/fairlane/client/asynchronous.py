@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -37,6 +38,7 @@ class AsyncClient:
         self._session = Session(settings or Settings(), clock)
         self._store = Store(self._session.settings)
         self._wire = Pipe(self._store.url, **self._store.options)
+        self._mending: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -52,17 +54,22 @@ class AsyncClient:
         """Run a verb and return what it decodes. Raises what the verb's docstring names."""
         session = self._session
         if not session.is_open:
-            return await self._carry(session.call(verb))
+            return await self._mend(verb)
         try:
             reply = await self._wire.send(session.command(verb))
         except redis.RedisError as error:
-            return await self._carry(session.call(verb, ours(error)))
+            failed = ours(error)
+            if isinstance(failed, UNRUN):
+                return await self._mend(verb)
+            return await self._carry(session.call(verb, failed))
         return session.decode(verb, reply)
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
         if not self._session.is_open:
-            await self._carry(self._session.open())
+            async with self._alone():
+                if not self._session.is_open:
+                    await self._carry(self._session.open())
         try:
             replies = await self._wire.send_many([*map(self._session.command, batch)])
         except redis.RedisError as error:
@@ -134,6 +141,21 @@ class AsyncClient:
             return await self.run(verb)
         except FairlaneError as error:
             return error
+
+    async def _mend(self, verb: Verb[R]) -> R:
+        """Run a verb that finds the session not open, or the store without our library.
+
+        One call at a time: the first one opens or loads for all that wait.
+        """
+        async with self._alone():
+            return await self._carry(self._session.call(verb))
+
+    def _alone(self) -> asyncio.Lock:
+        """Return the lock of this event loop: a lock belongs to the first one that waited on it."""
+        loop = asyncio.get_running_loop()
+        if self._mending is None or self._mending[0] is not loop:
+            self._mending = (loop, asyncio.Lock())
+        return self._mending[1]
 
     async def _carry(self, talk: Talk[R]) -> R:
         try:

@@ -7,6 +7,7 @@ waits for his turn to send: calls that are made at once are one write and one re
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,8 +38,9 @@ class Pipe:
         self._driver: Any = partial(pool.connection_class, **pool.connection_kwargs)
         self._timeout_s = socket_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._connecting = asyncio.Lock()
+        self._connecting: asyncio.Task[_Connection] | None = None
         self._connection: _Connection | None = None
+        self._pid = os.getpid()
 
     async def send(self, command: Command) -> Any:
         """Send a command and return its reply; an error reply is raised."""
@@ -85,17 +87,26 @@ class Pipe:
 
     async def _connect(self) -> _Connection:
         loop = asyncio.get_running_loop()
+        if self._pid != os.getpid():
+            # A forked child must not touch its parent's connection, not even to close it.
+            self._pid, self._loop, self._connection = os.getpid(), None, None
         if self._loop is not loop:
             # What was connected in another loop is of no use in this one.
             if self._connection is not None:
                 self._connection.abort()
-            self._loop, self._connecting, self._connection = loop, asyncio.Lock(), None
-        async with self._connecting:
-            if self._connection is None or not self._connection.is_open:
-                driver = self._driver()
-                await driver.connect()
-                self._connection = _Connection(driver)
-            return self._connection
+            self._loop, self._connecting, self._connection = loop, None, None
+        if self._connecting is None or self._connecting.done():
+            self._connecting = loop.create_task(self._new_connection())
+            # Whoever asked may have given up.
+            self._connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
+        # Whoever waits shares what becomes of it: a store that hangs is waited for once.
+        return await asyncio.shield(self._connecting)
+
+    async def _new_connection(self) -> _Connection:
+        driver = self._driver()
+        await driver.connect()
+        self._connection = _Connection(driver)
+        return self._connection
 
 
 class _Connection(asyncio.Protocol):

@@ -9,8 +9,6 @@ what follows is here: a command is packed in one go, and its reply read from the
 from __future__ import annotations
 
 import os
-import socket
-import struct
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -110,7 +108,6 @@ class _Connection:
     def __init__(self, driver: Any) -> None:
         driver.connect()
         self._driver = driver
-        _let_the_kernel_time(driver._sock)
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into
         reader = new_reader()
@@ -164,20 +161,6 @@ def _joined(pieces: Sequence[bytes]) -> list[bytes]:
         together = [*group]
         joined += together if is_long else [b"".join(together)]
     return joined
-
-
-def _let_the_kernel_time(sock: Any) -> None:
-    """Give a socket's timeout to the kernel, or leave it: Python asks `poll` before every call.
-
-    Only to a plain one: TLS, and the green sockets of gevent, wait by themselves.
-    """
-    timeout_s = sock.gettimeout()
-    if timeout_s and os.name == "posix" and type(sock).__module__ == "socket":
-        seconds, rest = divmod(timeout_s, 1)
-        timeval = struct.pack("ll", int(seconds), max(1, int(rest * 1_000_000)))
-        sock.settimeout(None)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
 
 
 def new_reader() -> Any:

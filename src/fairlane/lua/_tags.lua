@@ -59,9 +59,11 @@ end
 -- Work was done for an order: where v would be if all that is served moved it, each by its cost /
 -- the weights in the schedule. Newcomers alone do not move v, and may come without end.
 local function count_work(order, used)
-  local weights = call('ZCARD', order.schedule) * 1000000
-  if weights > 0 then
-    weights = weights + (order.extra and tonumber(call('HGET', order.virtual, order.extra)) or 0)
+  local entrants = call('ZCARD', order.schedule)
+  if entrants > 0 then
+    local extra = order.extra and tonumber(call('HGET', order.virtual, order.extra)) or 0
+    -- No weight is under 0.001; what else would come of a store that somebody wrote to?
+    local weights = math.max(entrants * 1000000 + extra, entrants * 1000)
     call('HINCRBY', order.virtual, order.work, math.floor(used * 1000000 / weights))
   end
 end

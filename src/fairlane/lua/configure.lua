@@ -12,14 +12,16 @@ local none = { weight = '1', paused = '0', min_running = '0', max_running = '0',
   site = '-' }
 
 local before = device(mac, lane_of(string.match(C.lanes, '[^,]+')))
+-- The move comes first: a device leaves its site with the weight that it had there.
+local given_site = given[6]
+if given_site ~= '' and before.whole.total + before.whole.leased > 0 then
+  local site = given_site == '-' and (call('HGET', meta, 'at_site') or 'default') or given_site
+  if site ~= before.site then
+    move_to_site(mac, site)
+  end
+end
 for at, name in ipairs(names) do
   local value = given[at]
-  if name == 'site' and value ~= '' then
-    local site = value == '-' and (call('HGET', meta, 'at_site') or 'default') or value
-    if site ~= before.site and before.whole.total + before.whole.leased > 0 then
-      move_to_site(mac, site)
-    end
-  end
   if value == none[name] then
     call('HDEL', meta, name)
   elseif value ~= '' then

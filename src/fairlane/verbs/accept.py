@@ -185,7 +185,7 @@ def _lane_of(task_type: str, settings: Settings) -> str:
     lane = settings.lane_by_type.get(task_type) if isinstance(task_type, str) else None
     if lane is None:
         known = ", ".join(settings.lane_by_type)
-        raise UnknownTaskType(f"task_type: {ascii(task_type)[:80]} has no lane; known are {known}")
+        raise UnknownTaskType(f"task_type: {shown(task_type)} has no lane; known are {known}")
     return lane
 
 

@@ -58,14 +58,19 @@ class Dispatcher:
         first = self._rounds % len(lanes)
         claims = [Claim(lane, holder=self._holder) for lane in lanes[first:] + lanes[:first]]
         leased: list[Leased] = []
+        failed: FairlaneError | None = None
         for claimed in self._client.run_many(claims):
             if isinstance(claimed, FairlaneError):
-                raise claimed
+                failed = claimed
+                continue
             log_expired(claimed)
             leased += claimed.leased
         if leased:
             self._publish(leased)
-        elif self._client.settings.on_no_capacity == "defer":
+        if failed is not None:
+            # Only now: what the other lanes leased must not wait for a lease to pass.
+            raise failed
+        if not leased and self._client.settings.on_no_capacity == "defer":
             self._defer_without_workers()
         return len(leased)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -26,9 +26,11 @@ import report
 import systems
 import trial
 from cases import CASES, PARTS, Case, Size, of_part
+from fairlane.settings import Settings
 from report import Outcome
 
 _CACHE: Final = Path(".bench")
+_KNOWN: Final = frozenset(item.name for item in fields(Settings))
 
 
 @dataclass
@@ -55,8 +57,10 @@ class Round:
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
 @click.option("--case", "names", multiple=True, help="Only these; `--list` tells their names.")
 @click.option("--list", "listing", is_flag=True, help="Tell the cases, and run none.")
-@click.option("--rounds", default=3, show_default=True, help="How often; medians are told.")
-@click.option("--quick", is_flag=True, help="Few small tasks: to see that it works.")
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True,
+              help="How often; medians are told.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="Few small tasks, about three minutes: to see that it "
+              "works, not to compare.")  # fmt: skip
 @click.option("--setting", "given", multiple=True, help="name=value: a setting of fairlane's.")
 @click.option("--cache", default=_CACHE, show_default=True, type=click.Path(path_type=Path),
               help="Where the peers are installed.")  # fmt: skip
@@ -74,7 +78,8 @@ def main(
 ) -> None:
     """Measure fairlane beside plain Celery and its peers, on this machine.
 
-    All parts take about fifteen minutes. The result is Markdown, to be kept in docs/benchmarks.md.
+    All parts take about fifteen minutes, with --quick about three. The result is Markdown, to be
+    kept in docs/benchmarks.md.
     """
     cases = [case for part in parts or PARTS for case in of_part(part)]
     if names:
@@ -85,8 +90,9 @@ def main(
         for case in cases:
             click.echo(f"{case.name:24s} {case.part:12s} {case.about}")
         return
+    settings = _settings(given)
     size = Size.quick() if quick else Size()
-    outcomes = list(_measure(cases, rounds, Round(size, cache.resolve(), _settings(given))))
+    outcomes = list(_measure(cases, rounds, Round(size, cache.resolve(), settings)))
     told = report.Report.of(outcomes, size, sys.argv[1:], cache)
     click.echo(json.dumps(asdict(told), indent=2) if as_json else told.markdown())
     if any(outcome.error and not systems.named(outcome.case.system).requires
@@ -119,7 +125,10 @@ def _settings(given: Sequence[str]) -> dict[str, int | str]:
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise click.BadParameter(f"{pair}: write name=value")
+            raise click.BadParameter(f"{pair}: write name=value", param_hint="--setting")
+        if name not in _KNOWN:
+            message = f"{name}: no such setting; `fairlane settings` lists them"
+            raise click.BadParameter(message, param_hint="--setting")
         settings[name] = int(value) if value.isdecimal() else value
     return settings
 

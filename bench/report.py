@@ -111,6 +111,8 @@ class Report:
         """Return the report as it stands in docs/benchmarks.md."""
         told = ", ".join(f"{name} {value}" for name, value in self.machine.items())
         lines = [f"On {self.date}: {told}; `{self.command}`", ""]
+        if self.size == asdict(Size.quick()):
+            lines += ["**quick: not for comparison**", ""]
         for part, rows in self.parts.items():
             waits = part != "throughput"
             cores = part != "latency"

@@ -26,6 +26,7 @@ from fairlane.tasktype import DEFAULT_TASK_TYPES, SEED_TASK_TYPES, TaskType
 
 PREFIX: Final = "FAIRLANE_"
 _DATA_DIR: Final = Path(".fairlane")
+_TASK_TYPES_EXAMPLE: Final = '[{"name": "resize", "lane": "images", "queue": "my.images"}]'
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "preset": ("default", "seed"),
     "flow": ("claim", "turns"),
@@ -282,8 +283,19 @@ def _parse(hint: Any, text: str) -> Any:
     if hint == tuple[SiteRule, ...]:
         return tuple(SiteRule.of(rule) for rule in text.split(",") if rule)
     if hint == tuple[TaskType, ...]:
-        return tuple(TaskType.of(item) for item in json.loads(text))
+        return tuple(TaskType.of(item) for item in _json_list(text))
     return text
+
+
+def _json_list(text: str) -> list[Any]:
+    try:
+        items = json.loads(text)
+    except json.JSONDecodeError:
+        items = None
+    if not isinstance(items, list):
+        message = f"{text!r:.60} is no JSON list; write one, as {_TASK_TYPES_EXAMPLE}"
+        raise ValueError(message)
+    return items
 
 
 def _text(value: Any) -> str:

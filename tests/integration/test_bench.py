@@ -47,6 +47,13 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
     assert all(number > 0 for row in rows for number in row.values() if type(number) is not str)
 
 
+@pytest.mark.parametrize("option", ["--rounds", "--calls"])
+def test_nothing_cannot_be_measured(option: str) -> None:
+    done = CliRunner().invoke(cli, ["bench", option, "0"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "0 is not in the range x>=1" in done.stderr
+
+
 def on_real_workers(*arguments: str, cache: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCH), "--quick", "--rounds", "1", "--cache", str(cache)]
     return subprocess.run(
@@ -92,7 +99,24 @@ def test_a_peer_that_cannot_be_had_is_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = (line for line in done.stdout.splitlines() if line.startswith("| RQ"))
     assert "not measured: " in row
+    assert "**quick: not for comparison**" in done.stdout.splitlines()
     assert any(line.startswith("| plain Celery") for line in done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--setting", "nosuch=3"), "nosuch: no such setting; `fairlane settings` lists them"),
+        (("--setting", "policy"), "policy: write name=value"),
+        (("--rounds", "0"), "0 is not in the range x>=1"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_runs(
+    arguments: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    done = on_real_workers("--case", "fairlane", *arguments, cache=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.replace("│", "").split())
 
 
 def test_a_system_of_this_environment_that_fails_is_a_failure(tmp_path: Path) -> None:

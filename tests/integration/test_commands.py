@@ -218,6 +218,13 @@ def test_settings_shows_no_password(url: str) -> None:
         (["stats", "--no-such-option"], {}, 2, "No such option"),
         (["stats"], {"FAIRLANE_POLICY": "random"}, 2, "policy: 'random' is none of fair, aging"),
         (["stats"], {"FAIRLANE_POLICI": "fair"}, 2, "FAIRLANE_POLICI: no such setting"),
+        (
+            ["stats"],
+            {"FAIRLANE_TASK_TYPES": "resize"},
+            2,
+            "'resize' is no JSON list; write one, as [",
+        ),
+        (["stats"], {"FAIRLANE_TASK_TYPES": '{"name": "a"}'}, 2, "is no JSON list; write one"),
         (["stats"], {"FAIRLANE_STORE_URL": "unix://nowhere.sock"}, 69, "is it running"),
         (["up"], {"FAIRLANE_STORE_URL": "unix://nowhere.sock"}, 69, "is it running"),
     ],

@@ -101,6 +101,9 @@ def test_a_traffic_from_a_file(tmp_path: Path) -> None:
     report = told("--csv", str(path), "--slots", "2", "--policy", "fair", "--speed", "2")
     assert (report["workload"], report["slots"]) == ("mine.csv", {"ocr": 2})
     assert report["reports"][0]["done"] == 60
+    still = run("--csv", str(path), "--speed", "0")
+    assert (still.returncode, still.stdout) == (2, "")
+    assert still.stderr.startswith("error: speed: 0.0; give a number above 0")
     path.write_text("tenant,arrival_s,service_s,kind\na,0,1,text\na,x,1,text\n", "utf-8")
     done = run("--csv", str(path))
     assert (done.returncode, done.stdout) == (2, "")
@@ -119,9 +122,11 @@ def test_the_list_names_workloads_and_policies() -> None:
     ("arguments", "said"),
     [
         ((), "name a WORKLOAD"),
-        (("flood", "--csv", __file__), "name a WORKLOAD"),
+        (("flood", "--csv", __file__), "not both"),
         (("--csv", __file__, "--tasks", "5"), "--devices and --tasks are the file's"),
         (("nothing",), "'nothing' is unknown; `fairlane simulate --list` has all"),
+        (("flod",), "'flod' is unknown; `fairlane simulate --list` has all. Did you mean flood?"),
+        (("flood", "--devices", "20", "--tasks", "20"), "or fewer devices"),
         (("flood", "--policy", "lottery"), "'lottery' is not one of"),
         (("flood", "--html", "no/such/folder/page.html"), "no/such/folder is no folder"),
     ],

@@ -90,8 +90,20 @@ class Row:
 
 
 @click.command(short_help="Measure the store's verbs beside the bare server.")
-@click.option("--rounds", default=7, show_default=True, help="Pairs; the median is told.")
-@click.option("--calls", default=1_000, show_default=True, help="Calls a side and pair.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=7,
+    show_default=True,
+    help="Pairs; the median is told.",
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Calls a side and pair.",
+)
 @click.option(
     "--devices",
     multiple=True,
@@ -257,7 +269,9 @@ def _growth(
                 progress.advance(measuring)
         progress.remove_task(measuring)
         slow = server.slowlog_len()
-        progress.console.print(f"{slow} calls took over {_SLOW_US // 1000} ms of the server")
+        progress.console.print(
+            f"{slow} calls kept the store for over {_SLOW_US // 1000} ms; 0 is the aim"
+        )
     first = devices[0]
     for what in measured[first][0]:
         beside = [rates[what] for rates in measured[first]]

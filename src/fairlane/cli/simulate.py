@@ -88,14 +88,21 @@ def command(
     if lists:
         _list(as_json=as_json)
         return
-    if (name is None) == (csv_file is None):
+    if name is not None and csv_file is not None:
+        raise click.UsageError(f"{name} or --csv {csv_file}, not both")
+    if name is None and csv_file is None:
         raise click.UsageError("name a WORKLOAD (`--list` shows them), or give --csv FILE")
     if html_file is not None and not html_file.absolute().parent.is_dir():
         raise click.BadParameter(f"{html_file.parent} is no folder", param_hint="--html")
     if csv_file is not None:
         if devices is not None or tasks is not None:
             raise click.UsageError("--devices and --tasks are the file's; leave them out")
-        workload = csvfile.load(csv_file, slots=slots or _CSV_SLOTS, speed=speed or 1.0, load=load)
+        workload = csvfile.load(
+            csv_file,
+            slots=_CSV_SLOTS if slots is None else slots,
+            speed=1.0 if speed is None else speed,
+            load=load,
+        )
         about = ("a traffic from a file", "来自文件的任务")
     else:
         assert name is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Final
 
 from fairlane.sim.traces import TRACES, trace
@@ -66,7 +67,11 @@ def workload(
         _refuse(name, "is a trace, whose size is given", devices=devices, tasks=tasks)
         return trace(name, slots=slots, speed=speed, load=load)
     if name not in KNOWN:
-        raise InvalidWorkload(f"workload: {name!r} is unknown; `fairlane simulate --list` has all")
+        close = get_close_matches(name, names(), n=1)
+        hint = f". Did you mean {close[0]}?" if close else ""
+        raise InvalidWorkload(
+            f"workload: {name!r} is unknown; `fairlane simulate --list` has all{hint}"
+        )
     _refuse(name, "is no trace", speed=speed, load=load)
     usual = KNOWN[name].size
     size = Size(
@@ -80,7 +85,7 @@ def workload(
     if size.tasks < 2 * size.devices and tasks is not None:
         raise InvalidWorkload(
             f"tasks: {size.tasks} are too few for {size.devices} devices; "
-            f"send {2 * size.devices} or more, or less devices"
+            f"send {2 * size.devices} or more, or fewer devices"
         )
     size = replace(size, tasks=max(size.tasks, 2 * size.devices))
     return replace(KNOWN[name].make(size), name=name)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from fairlane import Client, Settings, watchdog
+from fairlane import Client, Settings, TaskType, watchdog
 from fairlane.model import TERMINAL, TaskState
 from support.eventually import eventually, eventually_passes
 from support.processes import COMMAND, Program, mentioning
 from support.store import mac
 
+RESIZE = """
+import fairlane
+
+
+@fairlane.handler("resize")
+def resize(task):
+    return {}
+"""
 CHILDREN = ("beat", "dispatcher", "worker-ocr", "worker-text")
 
 
@@ -57,6 +66,34 @@ def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path)
     assert up.wait(20.0) == 0
     assert up.output().splitlines()[-1] == "fairlane: stopping: running tasks may end"
     assert not mentioning(str(tmp_path))
+
+
+def test_up_serves_the_types_of_the_store_and_says_which_it_has_no_handler_for(
+    settings: Settings, tmp_path: Path
+) -> None:
+    types = (TaskType("text", "letters", "my.letters"), TaskType("resize", "images", "my.images"))
+    (tmp_path / "resize.py").write_text(RESIZE)
+    with Client(replace(settings, task_types=types)) as client:
+        client.ping()
+        command = [*COMMAND, "up", "--concurrency=1"]
+        with Program(command, tmp_path / "up.log", settings.environ(), watched=False) as up:
+            eventually(lambda: "ready" in up.output(), 30.0)
+            _, starting, lacking, ready = up.output().splitlines()
+            assert starting == "fairlane: starting worker-letters, dispatcher, beat"
+            assert lacking.startswith("fairlane: lane images has no worker here: no handler for r")
+            assert "entry point `fairlane.handlers`" in lacking
+            assert ready == "fairlane: ready but for images; Ctrl-C stops all"
+
+            resize, text = (
+                client.enqueue(mac(1), kind.name, {"text": "hi"}).task_id for kind in types[::-1]
+            )
+            eventually(lambda: client.task(text).state is TaskState.DONE, 30.0)
+            # What it says to run, with one's own module.
+            _, _, said = lacking.rpartition("`fairlane ")
+            words = said.strip("`").replace("MODULE", "resize").split()
+            with Program([*COMMAND, *words], tmp_path / "own.log", settings.environ()):
+                eventually(lambda: client.task(resize).state is TaskState.DONE, 30.0)
+            assert (client.task(resize).attempt, client.task(resize).failures) == (1, 0)
 
 
 def test_a_killed_up_takes_everything_along(up: Program, tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final, Self
 
-from fairlane import watchdog
+from fairlane import handlers, watchdog
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
 from fairlane.settings import Settings, other_variables
+from fairlane.tasktype import TaskType
 from fairlane.verbs import InspectLanes, InspectWorkers
 
 _CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
@@ -51,7 +52,9 @@ class Stack:
     """Starts the store, a worker per lane, a dispatcher and Beat; starts again what dies.
 
     A worker per lane keeps slow lanes out of the way of fast ones: a slot that serves both would be
-    busy with the slow one's tasks most of the time.
+    busy with the slow one's tasks most of the time. The lanes are those of the store; one with a
+    type that has no handler here gets no worker, which would take messages from those that have.
+    `lacking` holds these types, and `children` who is started, both from the entry on.
     """
 
     def __init__(
@@ -71,28 +74,40 @@ class Stack:
         settings = replace(
             settings, store_url=self.client.store_url, broker_url=self.client.broker_url
         )
+        # What this environment wants, not what the store has: a child that insisted on the store's
+        # settings would stop at the next `fairlane migrate`.
         self._environ = {**other_variables(), **settings.environ(), **_QUIET}
-        self.children = [
-            *(
-                self._worker(f"worker-{lane}", _queues_of(lane, settings), concurrency, log_level)
-                for lane in settings.lanes
-            ),
-            self._worker("dispatcher", DISPATCH_QUEUE, 1, log_level, pool="solo"),
-            Child("beat", [*_CELERY, "beat", f"--loglevel={log_level}", "--pidfile="]),
-        ]
-        self._workers = len(self.children) - 1
+        self._concurrency = concurrency
+        self._log_level = log_level
+        self.lacking: Sequence[TaskType] = ()
+        self.children: Sequence[Child] = ()
+        self._served: Sequence[str] = ()
 
-    def _worker(
-        self, name: str, queues: str, concurrency: int, log_level: str, pool: str = "prefork"
-    ) -> Child:
+    def _all(self, settings: Settings) -> list[Child]:
+        """Return the children for the settings that were agreed with the store."""
+        return [
+            *(
+                self._worker(f"worker-{lane}", queues_of(lane, settings), self._concurrency)
+                for lane in self._served
+            ),
+            self._worker("dispatcher", DISPATCH_QUEUE, 1, pool="solo"),
+            Child("beat", [*_CELERY, "beat", f"--loglevel={self._log_level}", "--pidfile="]),
+        ]
+
+    def _worker(self, name: str, queues: str, concurrency: int, pool: str = "prefork") -> Child:
         arguments = worker_arguments(
-            queues, concurrency=concurrency, name=name, pool=pool, log_level=log_level
+            queues, concurrency=concurrency, name=name, pool=pool, log_level=self._log_level
         )
         return Child(name, _CELERY + arguments)
 
     def __enter__(self) -> Self:
         try:
             self.client.ping()
+            agreed = self.client.settings
+            self.lacking = [kind for kind in agreed.task_types if not handlers.serves(kind.name)]
+            without = {kind.lane for kind in self.lacking}
+            self._served = [lane for lane in agreed.lanes if lane not in without]
+            self.children = self._all(agreed)
             for child in self.children:
                 self._start(child)
         except BaseException:
@@ -104,14 +119,16 @@ class Stack:
         self.stop()
 
     def is_ready(self) -> bool:
-        """Whether every lane has workers that offer slots; the document's flow knows no slots."""
+        """Whether every lane that is served here has slots; the document's flow knows no slots."""
         if self.client.settings.flow == "turns":
-            return len(self.client.run(InspectWorkers())) >= self._workers
+            beside_beat = len(self.children) - 1
+            return len(self.client.run(InspectWorkers())) >= beside_beat
         return not self.idle_lanes()
 
     def idle_lanes(self) -> list[str]:
-        """Return the lanes in which no worker offers a slot."""
-        return [lane.name for lane in self.client.run(InspectLanes()) if lane.slots == 0]
+        """Return the lanes that are to be served here, and in which no worker offers a slot."""
+        idle = (lane.name for lane in self.client.run(InspectLanes()) if lane.slots == 0)
+        return [name for name in idle if name in self._served]
 
     def watch(self) -> None:
         """Start again what has died and is due; call it often."""
@@ -174,7 +191,8 @@ def on_stop(handler: Callable[[int, FrameType | None], object]) -> None:
         signal.signal(signal.SIGHUP, handler)
 
 
-def _queues_of(lane: str, settings: Settings) -> str:
+def queues_of(lane: str, settings: Settings) -> str:
+    """Return the queues of a lane's task types, as a worker's option takes them."""
     kinds = (kind for kind in settings.task_types if kind.lane == lane)
     return ",".join(dict.fromkeys(kind.queue for kind in kinds))
 

@@ -22,9 +22,10 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
     """Run the whole system here, until Ctrl-C: store, dispatcher, workers and Beat.
 
     The store is the one that FAIRLANE_STORE_URL names; by default an embedded Valkey that keeps its
-    data in .fairlane/store. What dies is started again.
+    data in .fairlane/store. Its task types decide which workers there are. What dies is started
+    again.
     """
-    from fairlane.cli.stack import Stack, on_stop
+    from fairlane.cli.stack import Stack, on_stop, queues_of
 
     stopped = threading.Event()
     on_stop(lambda *_: stopped.set())
@@ -40,12 +41,22 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
     ) as stack:
         say(f"store {stack.client.store_url}")
         say(f"starting {', '.join(child.name for child in stack.children)}")
+        lacking: dict[str, list[str]] = {}
+        for kind in stack.lacking:
+            lacking.setdefault(kind.lane, []).append(kind.name)
+        for lane, names in lacking.items():
+            say(
+                f"lane {lane} has no worker here: no handler for {', '.join(names)}; install a "
+                "package that brings one (entry point `fairlane.handlers`), or run `fairlane "
+                f"worker --handlers MODULE --queues {queues_of(lane, stack.client.settings)}`"
+            )
+        without = f" but for {', '.join(lacking)}" if lacking else ""
         late_at, ready = time.monotonic() + _READY_S, False
         while not stopped.wait(0.5):
             stack.watch()
             if not ready and stack.is_ready():
                 ready = True
-                say("ready: every lane has workers; Ctrl-C stops all")
+                say(f"ready{without or ': every lane has workers'}; Ctrl-C stops all")
             elif not ready and time.monotonic() > late_at:
                 late_at = float("inf")
                 say(f"no slots yet in {', '.join(stack.idle_lanes())}; `fairlane workers` says why")

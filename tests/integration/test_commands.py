@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from support.store import mac
 from support.system import System, running
 
 WORKER = "far.example:42:nonce"
+NO_LIMITS = "no limits; weight 1, site default\n"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +83,10 @@ def test_devices_shows_who_waits(system: System) -> None:
     devices = told(system, "devices")
     assert {device["mac"]: device["pending"] for device in devices} == {mac(1): 2, mac(2): 1}
     assert all(device["score"] >= 0 for device in devices)
-    assert "text 2 (rank 0)" in shown(system.settings.environ(), "devices")
+    table = shown(system.settings.environ(), "devices")
+    assert "text 2 (rank 0)" in table
+    assert re.search(r"│ \d[\d,]*\.\d s +│", table)
+    assert "only policy aging" in shown({}, "devices", "--help")
 
 
 def test_configure_sets_what_it_names_and_tells_what_is_in_force(system: System) -> None:
@@ -96,9 +101,9 @@ def test_configure_sets_what_it_names_and_tells_what_is_in_force(system: System)
     }
     environ = system.settings.environ()
     paused = shown(environ, "configure", "02-00-00-00-00-07", "--pause", "--rate", "0")
-    assert paused == "weight=3.0 paused=True max_running=2 site=home\n"
+    assert paused == "weight=3.0 paused max_running=2 site=home\n"
     lifted = ["--weight", "1", "--resume", "--max-running", "0", "--site", ""]
-    assert shown(environ, "configure", mac(7), *lifted) == "no limits\n"
+    assert shown(environ, "configure", mac(7), *lifted) == NO_LIMITS
     refused = run(environ, "configure", mac(7), "--weight", "0")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "weight: 0.0; send 0.001 to 1,000" in refused.stderr

@@ -64,6 +64,7 @@ def test_a_table_for_people_and_a_page(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "│ fair   │ light" in done.stdout
     assert "200 done" in done.stdout
+    assert "jain: 1 is perfectly fair" in done.stdout
     assert done.stderr == f"plots: {page}\n"
     assert page.read_text("utf-8").startswith("<!doctype html>")
 

@@ -41,4 +41,8 @@ def configure(
     verb = Configure(mac, weight, paused, min_running, max_running, rate_per_s, site)
     with Client(Settings.from_env()) as client:
         limits = client.run(verb)
-    click.echo(json.dumps(asdict(limits), indent=2) if as_json else said(limits) or "no limits")
+        if as_json:
+            click.echo(json.dumps(asdict(limits), indent=2))
+            return
+        site = client.device(mac).site
+    click.echo(said(limits) or f"no limits; weight {limits.weight:g}, site {site}")

@@ -20,6 +20,11 @@ _json = click.option("--json", "as_json", is_flag=True, help="All of it as JSON.
 #: What fits a terminal, of what JSON has.
 _LANE = ("name", "pending", "scheduled", "leased", "slots", "credits", "backoffs", "next_mac")
 _DEVICE = ("mac", "site", "pending", "leased", "waited_ms", "score", "lanes", "limits")
+_HEADS = {
+    "waited_ms": "waited",
+    "score": "score (aging only)",
+    "age_ms": "age",
+}
 _WORKER = ("hostname", "pid", "lanes", "slots", "active", "cpu", "memory", "reason", "age_ms")
 
 
@@ -64,7 +69,11 @@ def workers(*, as_json: bool) -> None:
 @click.option("--limit", default=50, show_default=True, help="How many, the longest waiting first.")
 @_json
 def devices(*, limit: int, as_json: bool) -> None:
-    """Show the devices that have pending tasks, with S(d, t) at this moment."""
+    """Show the devices that have pending tasks: how long each has waited, and what holds it.
+
+    `rank` is a place in the service order of its site, 0 being next. `score` is the document's
+    S(d, t) at this moment; only policy aging uses it.
+    """
     with Client(Settings.from_env()) as client:
         found = [client.device(mac) for mac, _ in client.devices(limit=limit)]
     rows = []
@@ -85,10 +94,12 @@ def _lane(lane: dict[str, Any]) -> str:
 
 
 def said(limits: DeviceLimits) -> str:
-    """Return those of a device's limits that are not the defaults, as `configure` takes them."""
+    """Return those of a device's limits that are not the defaults."""
     default = asdict(DeviceLimits())
     return " ".join(
-        f"{name}={value}" for name, value in asdict(limits).items() if value != default[name]
+        name if value is True else f"{name}={value}"
+        for name, value in asdict(limits).items()
+        if value != default[name]
     )
 
 
@@ -112,11 +123,13 @@ def _show(
             table.add_row(name, str(value))
     else:
         shown = columns or tuple(rows[0])
-        table = Table(*(name.replace("_", " ") for name in shown))
+        table = Table(*(_HEADS.get(name, name.replace("_", " ")) for name in shown))
         for row in rows:
-            table.add_row(*(_cell(row.get(name, "")) for name in shown))
+            table.add_row(*(_cell(name, row.get(name, "")) for name in shown))
     show(table)
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
+    if name in ("waited_ms", "age_ms"):
+        return f"{value / 1000:,.1f} s"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -176,6 +176,8 @@ def _tables(workload: Workload, reports: Sequence[Report]) -> None:
         )  # fmt: skip
     show(groups)
     show(runs)
+    click.echo("jain: 1 is perfectly fair, 1/n is one of n devices taking all; "
+               "–: nothing to measure")  # fmt: skip
 
 
 def _ends(report: Report) -> str:
@@ -185,7 +187,7 @@ def _ends(report: Report) -> str:
         "expired": report.expired,
         "dead": report.dead,
         "unfinished": report.unfinished,
-        "runs lost": report.lost_runs,
+        "runs lost and done again": report.lost_runs,
     }
     return ", ".join(f"{count(number)} {end}" for end, number in ends.items() if number)
 

@@ -68,6 +68,20 @@ def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path)
     assert not mentioning(str(tmp_path))
 
 
+def test_a_killed_store_runs_again_with_its_data(up: Program, tmp_path: Path) -> None:
+    store = int((tmp_path / "store" / "valkey.pid").read_text())
+    with Client(Settings(store_url=f"unix://{tmp_path}/store/valkey.sock")) as client:
+        client.ping()
+        psutil.Process(store).kill()
+        eventually(lambda: "the store ended; it runs again, with its data" in up.output())
+        assert client.settings.lanes == ("ocr", "text")
+        eventually_passes(client.ping)
+        task_id = client.enqueue(mac(1), "text", {"text": "mail ann@example.com"}).task_id
+        # Celery's workers end when their broker does, and are started again with a pause.
+        eventually(lambda: client.task(task_id).state in TERMINAL, 60.0)
+        assert client.task(task_id).state is TaskState.DONE
+
+
 def test_up_serves_the_types_of_the_store_and_says_which_it_has_no_handler_for(
     settings: Settings, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from fairlane import handlers, watchdog
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
+from fairlane.errors import StoreUnavailable
 from fairlane.settings import Settings, other_variables
 from fairlane.tasktype import TaskType
 from fairlane.verbs import InspectLanes, InspectWorkers
@@ -131,8 +132,13 @@ class Stack:
         return [name for name in idle if name in self._served]
 
     def watch(self) -> None:
-        """Start again what has died and is due; call it often."""
+        """Start again what has died and is due, the embedded store first; call it often."""
         now = time.monotonic()
+        try:
+            if not self._stopping.is_set() and self.client.revive():
+                self._say("the store ended; it runs again, with its data")
+        except StoreUnavailable as error:
+            self._say(str(error))
         for child in self.children:
             if child.process is None:
                 if now >= child.due_at:

@@ -67,6 +67,12 @@ class Store:
             return self._embedded.celery_url
         return self.url.replace("unix://", "redis+socket://", 1)
 
+    def revive(self) -> bool:
+        """Start an embedded server that has ended; True when it had. Raises StoreUnavailable."""
+        if self._embedded is None or self._embedded.is_owner:
+            return False
+        return self._embedded.start().is_owner
+
     def close(self) -> None:
         """Stop the embedded server, if this process owns it."""
         if self._embedded is not None:

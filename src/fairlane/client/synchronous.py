@@ -165,6 +165,10 @@ class Client:
         """Raise StoreError unless the store answers and has our configuration."""
         self.run(verbs.Overload())
 
+    def revive(self) -> bool:
+        """Start an embedded server that has ended; True when it had. Raises StoreUnavailable."""
+        return self._store.revive()
+
     def close(self) -> None:
         """Close the connections; an embedded server that this client started stops."""
         self._wire.close()

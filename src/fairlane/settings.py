@@ -348,6 +348,12 @@ def _disagreements(settings: Settings) -> list[str]:
     """Return what two settings cannot both be."""
     rules = (
         (settings.min_batch_size <= settings.batch_size, "min_batch_size is over batch_size"),
+        (settings.low_mark_percent <= 100, "low_mark_percent is over 100"),
+        (settings.defer_jitter_percent <= 100, "defer_jitter_percent is over 100"),
+        (
+            len({rule.prefix for rule in settings.sites}) == len(settings.sites),
+            "sites: one prefix is in two sites",
+        ),
         (
             settings.defer_backoff_base_ms <= settings.defer_backoff_max_ms,
             "defer_backoff_base_ms is over defer_backoff_max_ms",

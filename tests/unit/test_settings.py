@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fairlane import Settings, TaskType, formulas
 from fairlane.errors import InvalidSettings
 from fairlane.settings import SEED, shared_fields
+from fairlane.site import SiteRule
 
 
 def test_the_defaults_are_the_documents_numbers() -> None:
@@ -92,6 +93,9 @@ def test_every_violation_is_told_at_once() -> None:
         {"store_url": None},
         {"order": "random"},
         {"min_batch_size": 11},
+        {"low_mark_percent": 101},
+        {"defer_jitter_percent": 101},
+        {"sites": (SiteRule("02:42", "a"), SiteRule("02:42", "b"))},
         {"defer_backoff_base_ms": 600_001},
         {"starvation_after_ms": 600_001},
         {"heartbeat_every_ms": 30_000},

@@ -34,7 +34,7 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
         "start",
         "finish",
         "claim of 10: tasks",
-        "sweep of 100 lost: tasks",
+        "sweep of 50 lost: tasks",
         "sweep, nothing due",
         "purge of 200: tasks",
     ]

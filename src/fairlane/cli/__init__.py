@@ -24,7 +24,9 @@ from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
 EX_UNAVAILABLE = 69
-_LOOKS = frozenset({"configure", "devices", "lanes", "migrate", "simulate", "stats", "workers"})
+_LOOKS = frozenset(
+    {"configure", "devices", "lanes", "migrate", "settings", "simulate", "stats", "workers"}
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

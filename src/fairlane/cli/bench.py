@@ -41,6 +41,7 @@ _BARE: Final = "#!lua\nreturn 1"
 _TEXT: Final = {"text": "call me on 138-1234-5678 or write to somebody@example.com", "page": 1}
 _MANY: Final = 100
 _LIMIT: Final = 200
+_SWEPT: Final = Sweep().limit
 _GROWTH: Final = (10, 1_000, 100_000)
 _NO_LIMIT: Final = 10**9
 #: No call should keep the others waiting so long.
@@ -334,9 +335,9 @@ class _Size:
         rates["finish"] = self._rate(finish, calls)
         tens = max(1, calls // 10)
         rates["claim of 10: tasks"] = self._rate(partial(claim, 10), tens, 10)
-        sweeps = -(-10 * tens // _MANY)
+        sweeps = -(-10 * tens // _SWEPT)
         lost = 10 * tens / sweeps
-        rates["sweep of 100 lost: tasks"] = self._rate(partial(later, Sweep()), sweeps, lost)
+        rates[f"sweep of {_SWEPT} lost: tasks"] = self._rate(partial(later, Sweep()), sweeps, lost)
         rates["sweep, nothing due"] = self._rate(partial(run, Sweep()), max(1, calls // 10))
         # Devices of their own: an expired task stands at the head of its queue.
         batch = [

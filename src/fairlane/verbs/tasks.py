@@ -177,7 +177,7 @@ class Sweep(Verb[Swept]):
     At most `limit` of each kind and lane. Raises InvalidData for a limit outside 1 to 1,000.
     """
 
-    limit: int = 100
+    limit: int = 50
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:

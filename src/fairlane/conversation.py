@@ -145,7 +145,8 @@ class Session:
                     raise StoreError(f"store: {missing}, though it was just loaded") from missing
                 # Twice the same is no harm: a name stands for its content.
                 yield ("FUNCTION", "LOAD", "REPLACE", self._library(verb).source)
-                failed, loads = None, loads + 1
+                # Another thread may have joined anew since: call what is there now.
+                command, failed, loads = self.command(verb), None, loads + 1
             except StoreUnavailable:
                 # The reply may be lost after the script ran: only a repeatable verb goes again.
                 if lost_once or not verb.REPEATABLE:

@@ -154,3 +154,20 @@ def test_a_reply_that_a_verb_cannot_read(reply: Any) -> None:
 def test_a_code_belongs_to_one_class() -> None:
     with pytest.raises(TypeError, match="STALE_ATTEMPT"):
         type("Another", (FairlaneError,), {}, code="STALE_ATTEMPT")
+
+
+def test_a_call_that_meets_new_settings_while_it_loads_calls_the_new_library() -> None:
+    """Another thread joins anew in between: what was loaded is not what the call named at first."""
+    session, other = opened(Settings()), Settings(batch_size=7)
+    talk = session.call(verbs.Deregister("w"))
+    old = next(talk)[1]
+    join = session.open()
+    next(join)
+    join.send(INFO)
+    with pytest.raises(StopIteration):
+        join.send(stored(other))
+    library = talk.throw(NoFunction("Function not found"))[3]
+    new = talk.send(b"")[1]
+    assert new != old
+    assert isinstance(library, bytes)
+    assert str(new).encode() in library

@@ -270,3 +270,11 @@ def test_a_client_connects_anew_as_often_as_it_is_cut_off(store: Store) -> None:
     for _ in range(150):
         store.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         store.client.ping()
+
+
+def test_a_wait_may_be_longer_than_a_hung_store_is_waited_for(store: Store) -> None:
+    with store.other(socket_timeout_ms=600) as client:
+        client.ping()
+        assert not client.wait(0.7)
+        store.enqueue(1)
+        assert client.wait(0.7)

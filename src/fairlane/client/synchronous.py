@@ -148,8 +148,14 @@ class Client:
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep until the doorbell rings; False after `timeout_s`."""
-        command = ("BLPOP", self._session.keys.doorbell, timeout_s)
-        return self._carry(once(command)) is not None
+        # A part must end well before the socket's patience, or silence would pass for a hung store.
+        part_s, left_s = self.settings.socket_timeout_ms / 2_000, timeout_s
+        while left_s > 0:
+            command = ("BLPOP", self._session.keys.doorbell, min(part_s, left_s))
+            if self._carry(once(command)) is not None:
+                return True
+            left_s -= part_s
+        return False
 
     def events(self, after: str = "-", *, limit: int = 1_000) -> list[Event]:
         """Return up to `limit` events that follow the event id `after`, `-` being the first.

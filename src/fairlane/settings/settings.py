@@ -12,32 +12,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, get_type_hints
 
 from fairlane import formulas
 from fairlane.errors import InvalidSettings
+from fairlane.settings.rules import violations
+from fairlane.settings.text import parse, text_of
 from fairlane.site import SiteRule
 from fairlane.tasktype import DEFAULT_TASK_TYPES, SEED_TASK_TYPES, TaskType
 
 PREFIX: Final = "FAIRLANE_"
 _DATA_DIR: Final = Path(".fairlane")
-_TASK_TYPES_EXAMPLE: Final = '[{"name": "resize", "lane": "images", "queue": "my.images"}]'
-_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
-    "preset": ("default", "seed"),
-    "flow": ("claim", "turns"),
-    "policy": ("fair", "aging"),
-    "order": ("fifo", "lifo"),
-    "admission": ("fair", "system"),
-    "on_no_capacity": ("hold", "defer"),
-    "backpressure_cpu": ("others", "total"),
-    "durability": ("warn", "strict"),
-}
-_MAY_BE_ZERO: Final = ("defer_jitter_percent", "max_per_site_pending")
 #: The requirement document, to the letter as far as atomic steps allow (design section 9).
 SEED: Final[Mapping[str, Any]] = {
     "flow": "turns",
@@ -125,8 +114,7 @@ class Settings:
     events_maxlen: int = _shared(10_000, "events kept in the stream, about")
 
     def __post_init__(self) -> None:
-        problems = [*_wrong_types(self), *_wrong_values(self)] or _disagreements(self)
-        if problems:
+        if problems := violations(self):
             raise InvalidSettings("; ".join(problems))
         # 2 and 2.0 are one value: the store and the digest must see one text.
         object.__setattr__(self, "aging_weight", float(self.aging_weight))
@@ -150,7 +138,7 @@ class Settings:
                 problems.append(f"{name}: no such setting; `fairlane settings` lists them")
                 continue
             try:
-                values[setting] = _parse(hints[setting], text)
+                values[setting] = parse(hints[setting], text)
             except (ValueError, TypeError, InvalidSettings) as error:
                 problems.append(f"{name}: {error}")
         if problems:
@@ -160,14 +148,14 @@ class Settings:
     def environ(self) -> dict[str, str]:
         """Return the environment variables that make these settings again in another process."""
         return {
-            PREFIX + item.name.upper(): _text(getattr(self, item.name))
+            PREFIX + item.name.upper(): text_of(getattr(self, item.name))
             for item in fields(self)
             if self._says(item)
         }
 
     def shared(self) -> dict[str, str]:
         """Return the shared settings as the store keeps them, text by field name."""
-        return {item.name: _text(getattr(self, item.name)) for item in shared_fields()}
+        return {item.name: text_of(getattr(self, item.name)) for item in shared_fields()}
 
     def constants(self) -> dict[str, str | float]:
         """Return the shared settings that scripts compute with, and the lanes as a list."""
@@ -184,7 +172,7 @@ class Settings:
     def opinions(self) -> dict[str, str]:
         """Return the shared settings on which this process insists: those that are no default."""
         return {
-            item.name: _text(getattr(self, item.name))
+            item.name: text_of(getattr(self, item.name))
             for item in shared_fields()
             if self._says(item)
         }
@@ -207,7 +195,7 @@ class Settings:
             for item in fields(self)
             if item.name in preset and getattr(self, item.name) == item.default
         } | {
-            item.name: _parse(hints[item.name], stored[item.name])
+            item.name: parse(hints[item.name], stored[item.name])
             for item in shared_fields()
             if item.name in stored
         }
@@ -266,117 +254,3 @@ def variable_of(setting: str) -> str:
 def shared_fields() -> list[Any]:
     """Return the dataclass fields of the shared settings, in their order."""
     return [item for item in fields(Settings) if item.metadata["shared"]]
-
-
-def _parse(hint: Any, text: str) -> Any:
-    if hint is int:
-        if re.fullmatch(r"-?\d{1,15}", text, re.ASCII) is None:
-            message = f"{text!r} is no whole number"
-            raise ValueError(message)
-        return int(text)
-    if hint is float:
-        return float(text)
-    if hint is Path:
-        return Path(text)
-    if hint == tuple[Path, ...]:
-        return tuple(Path(part) for part in text.split(os.pathsep) if part)
-    if hint == tuple[SiteRule, ...]:
-        return tuple(SiteRule.of(rule) for rule in text.split(",") if rule)
-    if hint == tuple[TaskType, ...]:
-        return tuple(TaskType.of(item) for item in _json_list(text))
-    return text
-
-
-def _json_list(text: str) -> list[Any]:
-    try:
-        items = json.loads(text)
-    except json.JSONDecodeError:
-        items = None
-    if not isinstance(items, list):
-        message = f"{text!r:.60} is no JSON list; write one, as {_TASK_TYPES_EXAMPLE}"
-        raise ValueError(message)
-    return items
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple) and all(isinstance(part, Path) for part in value):
-        return os.pathsep.join(map(str, value))
-    if isinstance(value, tuple) and all(isinstance(part, SiteRule) for part in value):
-        return ",".join(map(str, value))
-    if isinstance(value, tuple):
-        return json.dumps([kind.as_dict() for kind in value], sort_keys=True)
-    return str(value)
-
-
-def _wrong_types(settings: Settings) -> list[str]:
-    return [
-        f"{item.name}: expected {type(item.default).__name__}, got {getattr(settings, item.name)!r}"
-        for item in fields(settings)
-        if (
-            item.default is not MISSING
-            and not isinstance(getattr(settings, item.name), _accepted(item.default))
-        )
-        or isinstance(getattr(settings, item.name), bool)
-    ]
-
-
-def _accepted(default: object) -> tuple[type, ...]:
-    return (
-        (int, float)
-        if isinstance(default, float)
-        else (type(default),) + ((Path,) if isinstance(default, Path) else ())
-    )
-
-
-def _wrong_values(settings: Settings) -> list[str]:
-    problems = [
-        f"{name}: {getattr(settings, name)!r} is none of {', '.join(choices)}"
-        for name, choices in _CHOICES.items()
-        if getattr(settings, name) not in choices
-    ]
-    for item in fields(settings):
-        value = getattr(settings, item.name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        least = 0 if item.name in _MAY_BE_ZERO else 1
-        if not (0 < value <= 10**12 or value == least):
-            problems.append(f"{item.name}: {value} is not between {least} and 10^12")
-    return problems
-
-
-def _disagreements(settings: Settings) -> list[str]:
-    """Return what two settings cannot both be."""
-    rules = (
-        (settings.min_batch_size <= settings.batch_size, "min_batch_size is over batch_size"),
-        (settings.low_mark_percent <= 100, "low_mark_percent is over 100"),
-        (settings.defer_jitter_percent <= 100, "defer_jitter_percent is over 100"),
-        (
-            len({rule.prefix for rule in settings.sites}) == len(settings.sites),
-            "sites: one prefix is in two sites",
-        ),
-        (
-            settings.defer_backoff_base_ms <= settings.defer_backoff_max_ms,
-            "defer_backoff_base_ms is over defer_backoff_max_ms",
-        ),
-        (
-            settings.starvation_after_ms <= settings.aging_max_wait_ms,
-            "starvation_after_ms is over aging_max_wait_ms: no device would ever count as starved",
-        ),
-        (
-            settings.heartbeat_every_ms < settings.lease_ms,
-            "heartbeat_every_ms must be under lease_ms: running tasks would be taken for lost",
-        ),
-        (settings.turn_lease_ms <= settings.active_ttl_ms, "turn_lease_ms is over active_ttl_ms"),
-        (settings.resume_percent <= settings.pause_percent, "resume_percent is over pause_percent"),
-        (settings.pause_percent <= 100, "pause_percent is over 100"),
-        (bool(settings.task_types), "task_types: at least one is needed"),
-        (
-            len({kind.name for kind in settings.task_types}) == len(settings.task_types),
-            "task_types: a name stands twice",
-        ),
-        (
-            "main" not in settings.lanes or settings.lanes == ("main",),
-            "task_types: the lane `main` has the document's own keys, so it must be the only lane",
-        ),
-    )
-    return [problem for holds, problem in rules if not holds]

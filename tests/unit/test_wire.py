@@ -86,6 +86,13 @@ def test_replies_are_read_in_the_order_of_their_commands(wire: Wire) -> None:
     assert replies == [str(at).encode() for at in range(50)]
 
 
+def test_many_may_take_longer_than_the_sockets_patience(store_url: str) -> None:
+    wire = Wire(store_url, socket_timeout=1.0)
+    slow = ("EVAL", "for turn = 1, 500000 do end return 1", 0)
+    assert wire.send_many([(*slow, b"x" * 10_000)] * 600) == [1] * 600
+    wire.close()
+
+
 def test_an_error_is_raised_and_the_connection_stays_good(wire: Wire) -> None:
     own = wire.send(("CLIENT", "ID"))
     with pytest.raises(redis.exceptions.NoScriptError):

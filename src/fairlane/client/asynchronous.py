@@ -65,7 +65,7 @@ class AsyncClient:
         return session.decode(verb, reply)
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
-        """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
+        """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
         if not self._session.is_open:
             async with self._alone():
                 if not self._session.is_open:

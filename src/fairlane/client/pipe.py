@@ -20,7 +20,7 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from fairlane.client.wire import NO_REPLY, new_reader, pack
+from fairlane.client.wire import NO_REPLY, TOGETHER, new_reader, pack
 from fairlane.conversation import Command
 
 
@@ -50,9 +50,12 @@ class Pipe:
         return reply
 
     async def send_many(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands in one go and return their replies; error replies stand in their place."""
-        packed = [piece for command in commands for piece in pack(command)]
-        replies = await self._ask(packed, len(commands))
+        """Send commands together and return their replies; error replies stand in their place."""
+        replies: list[Any] = []
+        for first in range(0, len(commands), TOGETHER):
+            part = commands[first : first + TOGETHER]
+            packed = [piece for command in part for piece in pack(command)]
+            replies += await self._ask(packed, len(part))
         for reply in replies:
             if isinstance(reply, redis.ConnectionError):
                 raise reply

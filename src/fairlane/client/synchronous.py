@@ -85,7 +85,7 @@ class Client:
         return session.decode(verb, reply)
 
     def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
-        """Run verbs in one round trip; each result, or its FairlaneError, stands in its place."""
+        """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
         if not self._session.is_open:
             self._carry(self._session.open())
         try:

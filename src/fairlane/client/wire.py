@@ -32,6 +32,9 @@ _VALUES: Final = frozenset({list, bytes, int, type(None)})
 _LENGTHS: Final = tuple(b"$%d" % size for size in range(1_024))
 #: Small numbers as the protocol writes them; most arguments that are numbers are 0.
 _NUMBERS: Final = {number: b"$%d\r\n%d" % (len(str(number)), number) for number in range(1_024)}
+#: Commands sent before their replies are read. The socket's patience is for all that is sent at
+#: once: more would pass for a hung store.
+TOGETHER: Final = 128
 #: From this size on an argument is sent as it lies, not copied.
 _LONG: Final = 64 * 1024
 
@@ -67,12 +70,14 @@ class Wire:
         return reply
 
     def send_many(self, commands: Sequence[Command]) -> list[Any]:
-        """Send commands in one go and return their replies; error replies stand in their place."""
-        packed = _joined([part for command in commands for part in pack(command)])
+        """Send commands together and return their replies; error replies stand in their place."""
         connection = self._take()
+        replies: list[Any] = []
         try:
-            connection.write(packed)
-            replies = [connection.read() for _ in commands]
+            for first in range(0, len(commands), TOGETHER):
+                part = commands[first : first + TOGETHER]
+                connection.write(_joined([piece for command in part for piece in pack(command)]))
+                replies += [connection.read() for _ in part]
         except BaseException:
             self._drop(connection)
             raise

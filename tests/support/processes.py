@@ -98,7 +98,9 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("FAIRLANE_")
     }
-    return {**inherited, "PYTHONPATH": str(TESTS), **more}
+    # The tests' own modules, and whatever this run puts before what is installed.
+    path = [str(TESTS), *filter(None, [inherited.get("PYTHONPATH")])]
+    return {**inherited, "PYTHONPATH": os.pathsep.join(path), **more}
 
 
 def members(session: int) -> list[int]:

@@ -78,7 +78,7 @@ class Session:
     def open(self) -> Talk[None]:
         """Check the store, and agree with it on the shared settings."""
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
-        _check(info if isinstance(info, dict) else _info(info), self._wanted)
+        _check(info_of(info), self._wanted)
         join = Join(self._wanted.opinions())
         stored = join.decode((yield from self._evaluate(join)))
         self.settings = self._wanted.adopt(stored)
@@ -102,6 +102,16 @@ class Session:
         yield from self.open()
         yield from self._forget_libraries()
         return self.decode(Migrate(), changed)
+
+    @property
+    def digest(self) -> str:
+        """The store's digest of the shared settings that were agreed; empty before that."""
+        return self._digest
+
+    @property
+    def library(self) -> str:
+        """The name of the library of the verbs, for these settings."""
+        return self._library(Overload()).name
 
     def command(self, verb: Verb[Any]) -> Command:
         """Return the command of a verb."""
@@ -178,7 +188,10 @@ def event_of(event_id: bytes, fields: Sequence[bytes] | Mapping[bytes, bytes]) -
     )
 
 
-def _info(reply: bytes | str) -> Mapping[str, str]:
+def info_of(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of an INFO reply."""
+    if isinstance(reply, Mapping):
+        return reply
     lines = (line.partition(":") for line in text(reply).splitlines())
     return {name: value for name, colon, value in lines if colon}
 

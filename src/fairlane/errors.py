@@ -29,6 +29,7 @@ that Lua can answer and the classes below together.
     ├── Refused                      REFUSED            admission said no; carries the Refusal
     ├── StoreError
     │   ├── StoreUnavailable         STORE_UNAVAILABLE
+    │   │   └── StoreDenied          STORE_DENIED       wrong user or password
     │   ├── StoreReadOnly            STORE_READ_ONLY
     │   ├── StoreFull                STORE_FULL
     │   ├── StoreNotDurable          STORE_NOT_DURABLE
@@ -161,6 +162,10 @@ class StoreError(FairlaneError):
 
 class StoreUnavailable(StoreError, code="STORE_UNAVAILABLE"):
     """The store does not answer (down, hung, loading, or too many connections)."""
+
+
+class StoreDenied(StoreUnavailable, code="STORE_DENIED"):
+    """The store runs, and does not let this user in: the user or password is wrong, or missing."""
 
 
 class StoreReadOnly(StoreError, code="STORE_READ_ONLY"):

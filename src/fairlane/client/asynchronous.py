@@ -24,6 +24,7 @@ from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.model import Device, Receipt, Refusal, TaskRecord
+from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import Item
@@ -119,6 +120,11 @@ class AsyncClient:
     async def devices(self, *, offset: int = 0, limit: int = 100) -> tuple[tuple[str, int], ...]:
         """Return (mac, pending) of the devices that have tasks, the longest backlogged first."""
         return await self.run(verbs.Devices(offset, limit))
+
+    async def probe(self) -> Probe:
+        """Look at the store: what its server says, and what could not be read, and why."""
+        async with self._alone():
+            return await self._carry(probe(self._session))
 
     async def close(self) -> None:
         """Close the connections; an embedded server that this client started stops."""

@@ -11,6 +11,7 @@ from fairlane.conversation import NoFunction, error_of
 from fairlane.embedded import SCHEME, Embedded, folder_of
 from fairlane.errors import (
     InvalidSettings,
+    StoreDenied,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -88,6 +89,11 @@ def ours(error: redis.RedisError) -> Exception:
         return StoreReadOnly(f"store: {message}")
     if isinstance(error, redis.exceptions.OutOfMemoryError) or message.startswith("OOM"):
         return StoreFull(f"store: {message}")
+    if isinstance(error, redis.AuthenticationError) or message.startswith(("NOAUTH", "WRONGPASS")):
+        return StoreDenied(
+            f"store: {message.rstrip('.')}; it runs, and does not let this user in: "
+            "name the right one in the URL, as redis://user:password@host:6379/0"
+        )
     if isinstance(error, redis.ConnectionError | redis.TimeoutError):
         said = message.rstrip(".")
         return StoreUnavailable(f"store: {said}; is it running, and reachable from here?")

@@ -26,6 +26,7 @@ from fairlane.conversation import Session, Talk, event_of
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.keys import Keys
 from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
+from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import Item
@@ -170,6 +171,10 @@ class Client:
     def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""
         self.run(verbs.Overload())
+
+    def probe(self) -> Probe:
+        """Look at the store: what its server says, and what could not be read, and why."""
+        return self._carry(probe(self._session))
 
     def revive(self) -> bool:
         """Start an embedded server that has ended; True when it had. Raises StoreUnavailable."""

@@ -14,6 +14,7 @@ from kombu import Exchange, Queue
 
 from fairlane import detect
 from fairlane.celery.beat import DISPATCH_QUEUE, execute_name, schedule
+from fairlane.celery.patience import PatientAMQP
 from fairlane.celery.tasks import register
 from fairlane.celery.worker import WorkerStep
 from fairlane.client import Client
@@ -38,9 +39,14 @@ def make_app(settings: Settings | None = None) -> Celery:
     client = Client(settings or Settings.from_env())
     client.ping()
     agreed = client.settings
-    app = Celery("fairlane", broker=client.broker_url, set_as_current=False)
+    broker = client.broker
+    app = Celery("fairlane", broker=broker.url, amqp=PatientAMQP, set_as_current=False)
     app.fairlane = Fairlane(client)
-    app.conf.update(_configuration(agreed))
+    app.conf.update(
+        _configuration(agreed),
+        broker_transport_options=dict(broker.options),
+        broker_use_ssl=broker.use_ssl and dict(broker.use_ssl),
+    )
     register(app, client)
     app.steps["worker"].add(WorkerStep)
     detect.configure(FileStore(agreed.files_dir), agreed.keywords_files)
@@ -49,7 +55,6 @@ def make_app(settings: Settings | None = None) -> Celery:
 
 def _configuration(settings: Settings) -> dict[str, Any]:
     queues = dict.fromkeys([DISPATCH_QUEUE, *(kind.queue for kind in settings.task_types)])
-    timeout_s = settings.socket_timeout_ms / 1000
     return {
         "accept_content": ["json"],
         "task_serializer": "json",
@@ -67,16 +72,15 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "task_routes": {
             execute_name(kind.name): {"queue": kind.queue} for kind in settings.task_types
         },
-        "broker_transport_options": {
-            # Redis only: a worker keeps what it has not acked in its memory, and not in the broker
-            # too. That list is two transactions a task, for a message that comes back minutes after
-            # its lease was lost and is refused then.
-            "ack_emulation": False,
-            # A publish to a hung broker would block for ever without a timeout.
-            "socket_timeout": timeout_s,
-            "socket_connect_timeout": timeout_s,
-        },
+        # A worker that gave up would be gone; one that has it retry is back as soon as its broker.
+        "broker_connection_retry": True,
         "broker_connection_retry_on_startup": True,
+        "broker_connection_max_retries": None,
+        # An answer such as READONLY or OOM is the broker's trouble of the moment, and would end the
+        # worker process.
+        "broker_channel_error_retry": True,
+        # What runs goes on: its lease and its end are the store's, not the broker's.
+        "worker_cancel_long_running_tasks_on_connection_loss": False,
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.1},
         "beat_schedule": schedule(settings),
         # The default scheduler keeps a pickle on the disk; every entry here is due soon anyway.

@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import hiredis
@@ -20,7 +19,8 @@ import redis.asyncio
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from fairlane.client.wire import NO_REPLY, TOGETHER, new_reader, pack
+from fairlane.client.sentinel import SCHEMES, Sentinels
+from fairlane.client.wire import DEMOTED, NO_REPLY, TOGETHER, new_reader, pack
 from fairlane.conversation import Command
 
 
@@ -28,14 +28,12 @@ class Pipe:
     """A connection that is made when it is needed, in the event loop that runs then.
 
     Raises redis.RedisError; after anything but an error reply the connection is closed, and every
-    call that waits on it is told.
+    call that waits on it is told. A server that is no primary any more is left likewise, once it
+    has answered all that it was sent.
     """
 
     def __init__(self, url: str, *, socket_timeout: float, **options: Any) -> None:
-        pool = redis.asyncio.ConnectionPool.from_url(
-            url, retry=Retry(NoBackoff(), 0), socket_timeout=socket_timeout, **options
-        )
-        self._driver: Any = partial(pool.connection_class, **pool.connection_kwargs)
+        self._driver = _connector(url, socket_timeout=socket_timeout, **options)
         self._timeout_s = socket_timeout
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connecting: asyncio.Task[_Connection] | None = None
@@ -106,10 +104,22 @@ class Pipe:
         return await asyncio.shield(self._connecting)
 
     async def _new_connection(self) -> _Connection:
-        driver = self._driver()
-        await driver.connect()
-        self._connection = _Connection(driver)
+        self._connection = _Connection(await self._driver())
         return self._connection
+
+
+def _connector(url: str, **options: Any) -> Callable[[], Awaitable[Any]]:
+    """Return what makes the driver's connection to a URL."""
+    if url.partition("://")[0] in SCHEMES:
+        return Sentinels(url, is_async=True, **options).connect_async
+    pool = redis.asyncio.ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), **options)
+
+    async def connect() -> Any:
+        driver: Any = pool.connection_class(**pool.connection_kwargs)
+        await driver.connect()
+        return driver
+
+    return connect
 
 
 class _Connection(asyncio.Protocol):
@@ -151,8 +161,12 @@ class _Connection(asyncio.Protocol):
                 future = self._waiting.popleft()
                 if not future.done():  # whoever asked may have given up
                     future.set_result(reply)
+                if isinstance(reply, DEMOTED):
+                    self.is_open = False
         except (redis.RedisError, IndexError):
             self.abort()
+        if not self.is_open and not self._waiting:
+            self._transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""

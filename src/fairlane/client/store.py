@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import redis
 
+from fairlane.client import sentinel
+from fairlane.client.keepalive import KEEPALIVE
 from fairlane.conversation import NoFunction, error_of
 from fairlane.embedded import SCHEME, Embedded, folder_of
 from fairlane.errors import (
@@ -27,6 +29,9 @@ _SCHEMES: Final = {
     "valkey": "redis",
     "valkeys": "rediss",
 }
+#: A replica; a disk that cannot be written; too few replicas (`min-replicas-to-write`).
+_REFUSES_WRITES: Final = ("READONLY", "MISCONF", "NOREPLICAS")
+_NOT_NOW: Final = (redis.exceptions.MasterDownError, redis.exceptions.TryAgainError)
 
 
 def _folder(settings: Settings) -> Path:
@@ -47,26 +52,26 @@ class Store:
             self.url = self._embedded.url
         elif scheme in _SCHEMES:
             self.url = f"{_SCHEMES[scheme]}://{rest}"
-        elif scheme in ("redis+cluster", "redis+sentinel"):
-            raise StoreUnsupported(f"store_url: {scheme}:// is not supported; name a single server")
+        elif scheme in sentinel.SCHEMES:
+            sentinel.SentinelUrl.of(settings.store_url)
+            self.url = settings.store_url
+        elif scheme in ("redis+cluster", "valkey+cluster"):
+            raise StoreUnsupported(
+                f"store_url: {scheme}:// is not supported; name a single server, or the sentinels "
+                "of one: redis+sentinel://"
+            )
         else:
             raise InvalidSettings(
                 f"store_url: unknown scheme {scheme!r}; "
-                "use embedded://, redis://, rediss://, valkey:// or unix://"
+                "use embedded://, redis://, rediss://, valkey://, valkeys://, unix:// "
+                "or redis+sentinel://"
             )
-        self.broker_url = settings.broker_url or self._same_server()
+        same = self.url if self._embedded is None else self._embedded.celery_url
+        self.broker_url = settings.broker_url or same
         timeout_s = settings.socket_timeout_ms / 1000
-        self.options: Final[dict[str, Any]] = {
-            "socket_timeout": timeout_s,
-            "socket_connect_timeout": timeout_s,
-        }
-        if self.url.startswith("unix"):
-            del self.options["socket_connect_timeout"]
-
-    def _same_server(self) -> str:
-        if self._embedded is not None:
-            return self._embedded.celery_url
-        return self.url.replace("unix://", "redis+socket://", 1)
+        self.options: dict[str, Any] = {"socket_timeout": timeout_s}
+        if not self.url.startswith("unix"):
+            self.options |= {"socket_connect_timeout": timeout_s, **KEEPALIVE}
 
     def revive(self) -> bool:
         """Start an embedded server that has ended; True when it had. Raises StoreUnavailable."""
@@ -85,7 +90,7 @@ def ours(error: redis.RedisError) -> Exception:
     message = str(error)
     if message.endswith("Function not found"):
         return NoFunction(message)
-    if isinstance(error, redis.ReadOnlyError) or message.startswith(("READONLY", "MISCONF")):
+    if isinstance(error, redis.ReadOnlyError) or message.startswith(_REFUSES_WRITES):
         return StoreReadOnly(f"store: {message}")
     if isinstance(error, redis.exceptions.OutOfMemoryError) or message.startswith("OOM"):
         return StoreFull(f"store: {message}")
@@ -97,6 +102,6 @@ def ours(error: redis.RedisError) -> Exception:
     if isinstance(error, redis.ConnectionError | redis.TimeoutError):
         said = message.rstrip(".")
         return StoreUnavailable(f"store: {said}; is it running, and reachable from here?")
-    if message.startswith(("LOADING", "MASTERDOWN", "TRYAGAIN", "BUSY")):
+    if isinstance(error, _NOT_NOW) or message.startswith("BUSY"):
         return StoreUnavailable(f"store: {message}")
     return error_of(message) or StoreError(f"store: {message}")

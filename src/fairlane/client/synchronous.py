@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 import redis
 
 from fairlane import verbs
+from fairlane.client.broker import Broker, broker_of
 from fairlane.client.calls import (
     UNRUN,
     Clock,
@@ -68,8 +69,13 @@ class Client:
 
     @property
     def broker_url(self) -> str:
-        """Celery's broker: the setting, else the same server."""
+        """Celery's broker as the setting names it, else the same server."""
         return self._store.broker_url
+
+    @property
+    def broker(self) -> Broker:
+        """Celery's broker as Celery takes it. Raises InvalidSettings for a URL of no server."""
+        return broker_of(self.broker_url, self._session.settings.socket_timeout_ms / 1000)
 
     def run(self, verb: Verb[R]) -> R:
         """Run a verb and return what it decodes. Raises what the verb's docstring names.

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -22,10 +21,13 @@ from redis.backoff import NoBackoff
 from redis.connection import DefaultParser
 from redis.retry import Retry
 
+from fairlane.client.sentinel import SCHEMES, Sentinels
 from fairlane.conversation import Command
 
 #: What a reader gives when a reply is not there yet, or not whole.
 NO_REPLY: Final = object()
+#: What a server answers that is a replica, or was made one.
+DEMOTED: Final = (redis.ReadOnlyError, redis.exceptions.MasterDownError)
 _READ_BYTES: Final = 64 * 1024
 #: What is neither an error nor pushed by the server.
 _VALUES: Final = frozenset({list, bytes, int, type(None)})
@@ -43,14 +45,12 @@ class Wire:
     """Idle connections, the last used first. Safe between threads and across forks.
 
     Raises redis.RedisError; after anything but an error reply the connection is closed, since the
-    next reply on it could be the last command's.
+    next reply on it could be the last command's. A server that is no primary any more is left, with
+    all idle connections: the next one is made to whoever is it by then.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
-        # Only what the pool knows of connecting: it counts the connections that it ever made, and
-        # after a hundred, broken ones too, would make no more.
-        pool = redis.ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), **options)
-        self._driver: Any = partial(pool.connection_class, **pool.connection_kwargs)
+        self._connect = _connector(url, **options)
         self._idle: deque[_Connection] = deque()
         self._pid = os.getpid()
 
@@ -64,6 +64,9 @@ class Wire:
         except BaseException:
             self._drop(connection)
             raise
+        if isinstance(reply, DEMOTED):
+            self._drop(connection)
+            raise reply
         self._idle.append(connection)
         if isinstance(reply, redis.ResponseError):
             raise reply
@@ -81,7 +84,10 @@ class Wire:
         except BaseException:
             self._drop(connection)
             raise
-        self._idle.append(connection)
+        if any(isinstance(reply, DEMOTED) for reply in replies):
+            self._drop(connection)
+        else:
+            self._idle.append(connection)
         return replies
 
     def close(self) -> None:
@@ -102,7 +108,23 @@ class Wire:
         try:
             return self._idle.pop()
         except IndexError:
-            return _Connection(self._driver())
+            return _Connection(self._connect())
+
+
+def _connector(url: str, **options: Any) -> Callable[[], Any]:
+    """Return what makes the driver's connection to a URL."""
+    if url.partition("://")[0] in SCHEMES:
+        return Sentinels(url, is_async=False, **options).connect
+    # Only what the pool knows of connecting: it counts the connections that it ever made, and after
+    # a hundred, broken ones too, would make no more.
+    pool = redis.ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), **options)
+
+    def connect() -> Any:
+        driver = pool.connection_class(**pool.connection_kwargs)
+        driver.connect()
+        return driver
+
+    return connect
 
 
 class _Connection:
@@ -111,7 +133,6 @@ class _Connection:
     __slots__ = ("_buffer", "_driver", "_feed", "_gets", "_recv_into", "_sendall")
 
     def __init__(self, driver: Any) -> None:
-        driver.connect()
         self._driver = driver
         self._sendall = driver._sock.sendall
         self._recv_into = driver._sock.recv_into

@@ -59,7 +59,7 @@ class Settings:
     """
 
     store_url: str = _process(
-        "embedded://", "the store: embedded://[path], redis://, unix://, …", repr=False
+        "embedded://", "the store: embedded://[path], redis://, redis+sentinel://, …", repr=False
     )
     broker_url: str = _process("", "Celery's broker; empty: the store", repr=False)
     namespace: str = _process("sensitive", "what every key begins with")

@@ -1,0 +1,219 @@
+"""A store that sentinels watch over: two servers and three sentinels, on free loopback ports.
+
+The rule: a server keeps its port when it is killed and started again; everything is gone when the
+block is left, however that happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from support.eventually import eventually, eventually_passes
+from support.ports import free_ports
+from support.processes import Program
+from support.servers import KINDS
+
+SERVICE: Final = "store"
+#: A sentinel takes a silent server for dead after this.
+DOWN_MS: Final = 1_500
+_OPTIONS: Final = (
+    "--bind 127.0.0.1 --protected-mode no --appendonly yes --appendfsync everysec "
+    "--repl-diskless-sync-delay 0 --repl-ping-replica-period 1 --enable-debug-command local"
+)
+
+
+class Node:
+    """A server that can be killed, frozen and started again."""
+
+    def __init__(self, kind: str, folder: Path, port: int, password: str) -> None:
+        self.port = port
+        self.folder = folder
+        folder.mkdir()
+        self._command = [*_command(kind), "--port", str(port), "--dir", str(folder)]
+        self._command += _OPTIONS.split()
+        if password:
+            self._command += ["--requirepass", password, "--masterauth", password]
+        self.redis: Any = redis.Redis(
+            port=port,
+            password=password or None,
+            decode_responses=True,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=10.0,
+        )
+        self._program: Program | None = None
+
+    def start(self) -> None:
+        """Start the server with the data that it has."""
+        self._program = Program(self._command, self.folder / "server.log", {})
+        eventually(self.answers, 20.0)
+
+    def answers(self) -> bool:
+        """Whether the server can be talked to."""
+        try:
+            return bool(self.redis.ping())
+        except redis.RedisError:
+            return False
+
+    def role(self) -> str:
+        """Return what the server says that it is."""
+        return str(self.redis.info("replication")["role"])
+
+    def kill(self) -> None:
+        """Kill the server (-9)."""
+        assert self._program is not None
+        self._program.kill()
+        self._program.end()
+        self._program = None
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Let the server stand still for a while: it accepts, and answers nothing."""
+        assert self._program is not None
+        pid = self._program.pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        """End the server, if it runs."""
+        self.redis.close()
+        if self._program is not None:
+            self._program.end()
+
+
+class Watched:
+    """Two servers, of which one follows the other, and the sentinels that decide which."""
+
+    def __init__(self, kind: str, folder: Path, password: str, sentinel_password: str) -> None:
+        ports = free_ports(5)
+        self.nodes = [Node(kind, folder / f"server{port}", port, password) for port in ports[:2]]
+        self._password, self._sentinel_password = password, sentinel_password
+        self._sentinel_ports = ports[2:]
+        self._kind, self._folder = kind, folder
+        self._sentinels: list[Program] = []
+        places = ",".join(f"127.0.0.1:{port}" for port in ports[2:])
+        login = f":{quote(password)}@" if password else ""
+        more = f"?sentinel_password={quote(sentinel_password)}" if sentinel_password else ""
+        self.store_url: Final = f"redis+sentinel://{login}{places}/{SERVICE}/0{more}"
+
+    def start(self) -> None:
+        """Start all, and wait until the sentinels know each other and the replica."""
+        first, second = self.nodes
+        first.start()
+        second.start()
+        second.redis.replicaof("127.0.0.1", first.port)
+        for port in self._sentinel_ports:
+            self._start_sentinel(port, first.port)
+        eventually_passes(self._is_whole, 60.0)
+
+    def sentinel(self, at: int = 0) -> Any:
+        """Return a connection to a sentinel."""
+        return redis.Redis(
+            port=self._sentinel_ports[at],
+            password=self._sentinel_password or None,
+            decode_responses=True,
+        )
+
+    def primary(self) -> Node:
+        """Return the server that the sentinels name."""
+        with self.sentinel() as sentinel:
+            _, port = sentinel.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
+        return next(node for node in self.nodes if node.port == int(port))
+
+    def replica(self) -> Node:
+        """Return the other server."""
+        primary = self.primary()
+        return next(node for node in self.nodes if node is not primary)
+
+    def becomes_primary(self, node: Node, timeout_s: float = 60.0) -> None:
+        """Wait until the sentinels name a server, and it is one."""
+        eventually(lambda: self.primary() is node and node.role() == "master", timeout_s)
+
+    def replicated(self, timeout_s: float = 30.0) -> None:
+        """Wait until the replica has all that the primary has."""
+        primary, replica = self.primary(), self.replica()
+
+        def has_all() -> None:
+            info = replica.redis.info("replication")
+            assert info["role"] == "slave", info
+            assert info["master_link_status"] == "up", info
+            ours = primary.redis.info("replication")["master_repl_offset"]
+            assert info["slave_repl_offset"] == ours, info
+
+        eventually_passes(has_all, timeout_s)
+
+    def end(self) -> None:
+        """End all."""
+        for sentinel in self._sentinels:
+            sentinel.end()
+        for node in self.nodes:
+            node.end()
+
+    def _start_sentinel(self, port: int, primary_port: int) -> None:
+        folder = self._folder / f"sentinel{port}"
+        folder.mkdir()
+        conf = folder / "sentinel.conf"
+        passwords = ""
+        if self._password:
+            passwords = (
+                f'sentinel auth-pass {SERVICE} "{self._password}"\n'
+                f'requirepass "{self._sentinel_password}"\n'
+                f'sentinel sentinel-pass "{self._sentinel_password}"\n'
+            )
+        conf.write_text(
+            f"port {port}\nbind 127.0.0.1\nprotected-mode no\ndir {folder}\n"
+            f"sentinel monitor {SERVICE} 127.0.0.1 {primary_port} 2\n"
+            f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}\n"
+            f"sentinel failover-timeout {SERVICE} 6000\n{passwords}"
+        )
+        command = _command(self._kind, str(conf), "--sentinel")
+        self._sentinels.append(Program(command, folder / "sentinel.log", {}))
+
+    def _is_whole(self) -> None:
+        for at in range(len(self._sentinel_ports)):
+            try:
+                with self.sentinel(at) as sentinel:
+                    (known,) = sentinel.execute_command("SENTINEL", "MASTERS")
+            except redis.RedisError as error:
+                raise AssertionError(str(error)) from error
+            if not isinstance(known, dict):
+                known = dict(zip(known[::2], known[1::2], strict=True))
+            assert int(known["num-other-sentinels"]) == len(self._sentinel_ports) - 1, known
+            assert int(known["num-slaves"]) == 1, known
+        self.replicated(5.0)
+
+
+def _command(kind: str, *more: str) -> list[str]:
+    made = KINDS[kind]
+    program = made.program()
+    if program is None:
+        absent = pytest.fail if os.environ.get("CI") else pytest.skip
+        absent(f"{kind}: no {made.called} on this machine; {made.advice}")
+    # exec -a: the program is told the name that it is called by.
+    return ["bash", "-c", 'exec -a "$0" "$@"', made.called, str(program), *more]
+
+
+@contextmanager
+def watched(
+    kind: str, folder: Path, *, password: str = "", sentinel_password: str = ""
+) -> Iterator[Watched]:
+    """Give a store under sentinels; gone with all of it."""
+    store = Watched(kind, folder, password, sentinel_password)
+    try:
+        store.start()
+        yield store
+    finally:
+        store.end()

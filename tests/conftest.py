@@ -7,11 +7,19 @@ started when first asked for, once a session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from support import servers
 from support.servers import KINDS, Server
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the file that the fault suite (tests/chaos) writes its rows to."""
+    parser.addoption(
+        "--report", type=Path, metavar="FILE", help="write each fault and its figures as JSON"
+    )
 
 
 @pytest.fixture(scope="session")

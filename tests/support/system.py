@@ -50,12 +50,14 @@ class System:
         self.client.ping()
         self.redis: Any = redis.Redis.from_url(server.url, decode_responses=True)
         self.programs: Final[list[Program]] = []
+        #: What every program gets beside the settings.
+        self.environ: Final[dict[str, str]] = {}
         #: What the deeds `note` and `wait` write.
         self.notes: Final = server.folder / "notes"
 
     def start(self, name: str, *command: str, **more: str) -> Program:
         """Start a program with this system's settings."""
-        environ = {**self.settings.environ(), **more}
+        environ = {**self.settings.environ(), **self.environ, **more}
         program = Program(command, self.folder / f"{name}.log", environ)
         self.programs.append(program)
         return program
@@ -64,14 +66,20 @@ class System:
         self, name: str, *queues: str, app: str = DEEDS, slots: int = 2, pool: str = "prefork"
     ) -> Program:
         """Start a Celery worker and wait until it has registered."""
-        before = len(self.workers())
-        program = self.start(
+        before = {row.worker_id for row in self.workers()}
+        program = self.start_worker(name, *queues, app=app, slots=slots, pool=pool)
+        self.explained(lambda: bool({row.worker_id for row in self.workers()} - before), 30.0)
+        return program
+
+    def start_worker(
+        self, name: str, *queues: str, app: str = DEEDS, slots: int = 2, pool: str = "prefork"
+    ) -> Program:
+        """Start a Celery worker, and do not wait for it."""
+        return self.start(
             name, sys.executable, "-m", "celery", "-A", app, "worker", f"--hostname={name}@%h",
             f"--queues={','.join(queues)}", f"--concurrency={slots}", f"--pool={pool}",
             "--loglevel=INFO", "--without-gossip", "--without-mingle",
         )  # fmt: skip
-        self.explained(lambda: len(self.workers()) > before, 30.0)
-        return program
 
     def beat(self) -> Program:
         """Start Beat."""

@@ -29,6 +29,7 @@ from fairlane.errors import (
     StoreError,
     TaskEnded,
 )
+from fairlane.faults import fault
 from fairlane.ids import new_nonce
 from fairlane.model import Leased, Outcome, Task, TaskState
 from fairlane.verbs import Defer as DeferVerb
@@ -46,11 +47,13 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
 
     `not current` when the attempt may not run: its message was delivered twice, or came too late.
     """
+    fault("worker.before_start")
     try:
         task = client.run(Start(task_id, attempt, worker_id, new_nonce())).task
     except (StaleAttempt, TaskEnded, NotFound) as refused:
         log.info("attempt %s.%s is not run: %s", task_id, attempt, refused)
         return "not current"
+    fault("worker.after_start")
     try:
         end = _end_of(client, task)
     except BaseException as error:
@@ -58,7 +61,10 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
         # here and now, and the second must go on.
         _record(client, task, _failed(task, error))
         raise
-    return _record(client, task, end)
+    fault("worker.before_finish")
+    state = _record(client, task, end)
+    fault("worker.after_finish")
+    return state
 
 
 def _end_of(client: Client, task: Task) -> Verb[Any]:

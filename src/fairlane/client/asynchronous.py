@@ -23,6 +23,7 @@ from fairlane.client.pipe import Pipe
 from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
+from fairlane.faults import arm, fault
 from fairlane.model import Device, Receipt, Refusal, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
@@ -37,6 +38,7 @@ class AsyncClient:
 
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
         self._session = Session(settings or Settings(), clock)
+        arm(self._session.settings.fault_tickets)
         self._store = Store(self._session.settings)
         self._wire = Pipe(self._store.url, **self._store.options)
         self._mending: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
@@ -96,7 +98,10 @@ class AsyncClient:
         task = verbs.Enqueue(
             mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
-        return accepted(await self.run(task))
+        fault("client.before_enqueue")
+        verdict = await self.run(task)
+        fault("client.after_enqueue")
+        return accepted(verdict)
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks in one round trip, with a verdict for each."""

@@ -25,6 +25,7 @@ from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
 from fairlane.conversation import Session, Talk, event_of
 from fairlane.errors import FairlaneError, TaskConflict
+from fairlane.faults import arm, fault
 from fairlane.keys import Keys
 from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
 from fairlane.probe import Probe, probe
@@ -44,6 +45,7 @@ class Client:
 
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
         self._session = Session(settings or Settings(), clock)
+        arm(self._session.settings.fault_tickets)
         self._store = Store(self._session.settings)
         self._wire = Wire(self._store.url, **self._store.options)
 
@@ -120,7 +122,10 @@ class Client:
         task = verbs.Enqueue(
             mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
         )
-        return accepted(self.run(task))
+        fault("client.before_enqueue")
+        verdict = self.run(task)
+        fault("client.after_enqueue")
+        return accepted(verdict)
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
         """Store up to 1,000 tasks, 250 in a round trip, with a verdict for each."""

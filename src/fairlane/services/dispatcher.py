@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from fairlane.client import Client
 from fairlane.errors import FairlaneError
+from fairlane.faults import fault
 from fairlane.model import Claimed, Leased
 from fairlane.services.janitor import Janitor
 from fairlane.verbs import Claim, Defer, InspectLanes, Lead
@@ -59,6 +60,7 @@ class Dispatcher:
         claims = [Claim(lane, holder=self._holder) for lane in lanes[first:] + lanes[:first]]
         leased: list[Leased] = []
         failed: FairlaneError | None = None
+        fault("dispatcher.before_claim")
         for claimed in self._client.run_many(claims):
             if isinstance(claimed, FairlaneError):
                 failed = claimed
@@ -66,7 +68,9 @@ class Dispatcher:
             log_expired(claimed)
             leased += claimed.leased
         if leased:
+            fault("dispatcher.after_claim")
             self._publish(leased)
+            fault("dispatcher.after_publish")
         if failed is not None:
             # Only now: what the other lanes leased must not wait for a lease to pass.
             raise failed

@@ -71,6 +71,7 @@ class Settings:
     backpressure_cpu: str = _process("others", "count only the load of others, or total")
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
     resume_percent: int = _process(65, "and offers again below this")
+    fault_tickets: str = _process("", "the fault suite's folder of tickets; empty: no fault points")
     dispatch_every_ms: int = _process(15_000, "Beat: the safety net of the dispatcher")
     purge_every_ms: int = _process(300_000, "Beat: expired tasks")
     sweep_every_ms: int = _process(5_000, "Beat: lost leases, ended backoffs, dead turns")

@@ -1,0 +1,74 @@
+"""The stage of a fault: a system whose deadlines are short, whose stream keeps every event.
+
+The rule: the times are scaled down alike, so that what holds here holds at the defaults, which are
+fifteen times as long; the recovery bounds of the defaults have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from fairlane import TaskType
+from fairlane.ids import new_task_id
+from support.processes import COMMAND, Program
+from support.store import mac
+from support.system import TEXT, System, running
+from support.tally import UNTRIMMED
+from support.tickets import Tickets
+
+LEASE_MS: Final = 2_000
+SWEEP_MS: Final = 500
+#: What a machine that is busy with other tests may add to any wait.
+SLACK_S: Final = 15.0
+_SCALED: Final = {
+    "events_maxlen": UNTRIMMED,
+    "task_types": (TaskType("text", "text", TEXT),),
+    "lease_ms": LEASE_MS,
+    "heartbeat_every_ms": LEASE_MS // 4,
+    "sweep_every_ms": SWEEP_MS,
+    "retry_backoff_base_ms": 200,
+}
+
+
+class Stage:
+    """A system, and what a fault needs of it: tickets, programs by their part, tasks that note."""
+
+    def __init__(self, system: System) -> None:
+        self.system: Final = system
+        self.tickets: Final = Tickets(system)
+
+    def dispatcher(self, name: str = "dispatcher") -> Program:
+        """Start a dispatcher, which also sweeps while it leads."""
+        return self.system.start(name, *COMMAND, "-v", "dispatcher")
+
+    def worker(self, name: str = "worker", slots: int = 2) -> Program:
+        """Start a worker of the text lane and wait until it has registered."""
+        return self.system.worker(name, TEXT, slots=slots)
+
+    def send(self, count: int, devices: int = 5, **data: Any) -> list[str]:
+        """Enqueue tasks of some devices in turn, each of which notes its run; return their ids."""
+        ids = [new_task_id() for _ in range(count)]
+        task = {"do": "note", "notes": str(self.system.notes), **data}
+        self.system.client.enqueue_many(
+            {"mac": mac(at % devices), "task_type": "text", "data": task, "task_id": task_id}
+            for at, task_id in enumerate(ids)
+        )
+        return ids
+
+    def unstarted(self, ids: Sequence[str]) -> list[str]:
+        """Return those of some tasks that no worker has started yet."""
+        started = {
+            name.rpartition(".")[0]
+            for event in self.system.events("started")
+            for name in event.tasks
+        }
+        return [task_id for task_id in ids if task_id not in started]
+
+
+@contextmanager
+def staged(kind: str = "valkey9", **settings: Any) -> Iterator[Stage]:
+    """Give a stage on a server of its own, without programs yet; gone with all it started."""
+    with running(kind, **{**_SCALED, **settings}) as system:
+        yield Stage(system)

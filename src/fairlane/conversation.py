@@ -22,10 +22,10 @@ from fairlane.errors import (
     StoreUnsupported,
 )
 from fairlane.keys import Keys
-from fairlane.model import Event
+from fairlane.model import Event, Seen
 from fairlane.scripts import PREFIX, Library, is_library, load
 from fairlane.settings import Settings
-from fairlane.verbs import Join, Migrate, Overload, Verb
+from fairlane.verbs import CheckEpoch, Join, Migrate, Overload, Verb
 from fairlane.verbs.verb import Arg, pairs, text
 
 R = TypeVar("R")
@@ -37,6 +37,18 @@ log = logging.getLogger("fairlane.store")
 _OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
 #: A library may be flushed just after it was loaded, but hardly time and again.
 _MOST_LOADS: Final = 3
+_LOST: Final = {
+    "empty": (
+        "store: it came back empty: every task accepted before is gone from it. Restore its data "
+        "(a backup, or the append-only file) or let the producers send again; find out why "
+        "(persistence, eviction, a FLUSH), then acknowledge it"
+    ),
+    "older": (
+        "store: it came back older than it was: what was accepted or ended since that copy is "
+        "forgotten, and a task may run again. Let the producers send again what they have no "
+        "result of; find out why (a restored backup, a lagging replica), then acknowledge it"
+    ),
+}
 _WHERE: Final = re.compile(r" script: .*on @user_(script|function).*$")
 
 
@@ -53,6 +65,8 @@ class Session:
         self.is_open = False
         self._wanted = settings
         self._clock = clock or (lambda: 0)
+        #: What this process last saw of the store, to notice one that came back empty or older.
+        self._seen = Seen()
         self._declared = self.keys.config
         self._digest = ""
         #: What every call of a verb begins with, by its name.
@@ -79,14 +93,27 @@ class Session:
         """Check the store, and agree with it on the shared settings."""
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
         _check(info_of(info), self._wanted)
-        join = Join(self._wanted.opinions())
-        stored = join.decode((yield from self._evaluate(join)))
+        join = Join(self._wanted.opinions(), self._seen)
+        stored, seen = self.decode(join, (yield from self._evaluate(join)))
+        self._remember(seen)
         self.settings = self._wanted.adopt(stored)
         # The store's own word, not a digest made here: during a rolling deploy two releases know
         # different sets of settings, and both must be able to go on.
         self._digest = stored["digest"]
         self._heads.clear()
         self.is_open = True
+
+    def check_epoch(self, *, is_sweep: bool) -> Talk[Seen]:
+        """Compare the store with what this process last saw of it; a loss is logged."""
+        seen = yield from self.call(CheckEpoch(self._seen, is_sweep))
+        self._remember(seen)
+        return seen
+
+    def _remember(self, seen: Seen) -> None:
+        # A loss that the join in between has told is not told again.
+        if seen.lost and seen.epoch_id != self._seen.epoch_id:
+            log.error(_LOST[seen.lost])
+        self._seen = seen
 
     def impose(self, settings: Settings) -> Talk[tuple[str, ...]]:
         """Make `settings` the store's, whatever it had; return the changed fields."""

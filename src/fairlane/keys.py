@@ -118,6 +118,10 @@ TABLE: Final[tuple[Key, ...]] = (
          "a field per outcome", "every task verb"),
     _key("CONFIG", "config", "", "Hash", "policy, lanes, limits, layout: one truth for all",
          "one field per setting", "join, migrate"),
+    _key("EPOCH", "epoch", "", "Hash",
+         "the id of a stretch in which nothing was lost, the sixteen ids before it, the sweeps "
+         "counted; how and when the store was lost, until somebody takes note", "one value",
+         "join, check_epoch, acknowledge"),
     _key("CLOCK", "clock", "", "String", "the mark that lets a caller send a virtual clock",
          "tests and the simulator only", "tests, simulate"),
     _key("LEADER", "leader", "", "String, PX", "the dispatcher that leads", "one value", "lead"),

@@ -310,6 +310,36 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a process last saw of the store's epoch; `lost` is what the store had lost until then.
+
+    `lost` is empty, `empty` (the store came back with nothing) or `older` (as a copy of an
+    earlier moment).
+    """
+
+    epoch_id: str = ""
+    sweeps: int = 0
+    at_ms: int = 0
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """A stretch of time in which the store lost nothing.
+
+    `lost` is `empty` or `older` when the store came back so at `lost_at_ms`, and until somebody
+    takes note of it (`Acknowledge`); else it is empty.
+    """
+
+    epoch_id: str
+    sweeps: int
+    began_at_ms: int
+    lost: str
+    lost_at_ms: int
+    acknowledged_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """What is in the system now, and how everything that was ever accepted ended."""
 

@@ -36,6 +36,7 @@ SHARED: Final = (
     "_sites",
     "_admission",
     "_capacity",
+    "_epoch",
 )
 #: The verbs that agree with a store on its settings, and so are there before these.
 SETUP: Final = ("join", "migrate")

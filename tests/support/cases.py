@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fairlane import verbs
+from fairlane.model import Seen
 from fairlane.verbs import Verb
-from support.store import LANE, Store, mac
+from support.store import LANE, START_MS, Store, mac
 
 Case = Callable[[Store], Verb[Any]]
 
@@ -88,12 +89,25 @@ def _watermark(store: Store) -> None:
     store.run(verbs.Watermark())
 
 
+def _epoch(store: Store) -> None:
+    """Name the epoch, as an empty store's first process does."""
+    store.redis.delete(store.keys.name("EPOCH"))
+    store.run(verbs.CheckEpoch(nonce="e1"))
+
+
+def _lost_store(store: Store) -> None:
+    _epoch(store)
+    store.run(verbs.CheckEpoch(Seen("e0", 1, START_MS)))
+
+
 def _nothing(store: Store) -> None:
     """An empty store will do."""
 
 
 CASES: Final[Mapping[type[Verb[Any]], Case]] = {
+    verbs.Acknowledge: _after(_lost_store, verbs.Acknowledge()),
     verbs.Cancel: _after(_queued, verbs.Cancel("b")),
+    verbs.CheckEpoch: _after(_epoch, verbs.CheckEpoch(Seen("e1", 1, START_MS), nonce="e2")),
     verbs.Claim: _after(_queued, verbs.Claim(LANE, 2, "me", with_payload=True)),
     verbs.ClaimDevice: _after(_queued, verbs.ClaimDevice(LANE)),
     verbs.Configure: _after(_queued, verbs.Configure(mac(1), weight=2.5)),
@@ -117,7 +131,8 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.InspectTask: _after(_running, verbs.InspectTask("a")),
     verbs.InspectTotals: _after(_dead, verbs.InspectTotals()),
     verbs.InspectWorkers: _after(_worker, verbs.InspectWorkers()),
-    verbs.Join: _after(_nothing, verbs.Join()),
+    verbs.InspectEpoch: _after(_epoch, verbs.InspectEpoch()),
+    verbs.Join: _after(_epoch, verbs.Join()),
     verbs.Lead: _after(_nothing, verbs.Lead("me")),
     verbs.Migrate: _after(_queued, verbs.Migrate()),
     verbs.Overload: _after(_queued, verbs.Overload()),

@@ -29,9 +29,9 @@ INFO: dict[str, Any] = {
 }
 
 
-def stored(settings: Settings) -> list[bytes]:
+def stored(settings: Settings) -> list[Any]:
     pairs = {**settings.shared(), "digest": settings.digest, "lanes": ",".join(settings.lanes)}
-    return [part.encode() for pair in pairs.items() for part in pair]
+    return [[part.encode() for pair in pairs.items() for part in pair], b"epoch", 0, 0, b""]
 
 
 def opened(settings: Settings, **info: Any) -> Session:

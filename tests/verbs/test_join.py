@@ -12,7 +12,7 @@ from verbs.conftest import Open
 
 def test_the_first_process_writes_it_and_later_ones_adopt_it(open_store: Open) -> None:
     store = open_store(policy="aging", batch_size=7)
-    stored = store.run(verbs.Join())
+    stored, _ = store.run(verbs.Join())
     assert (stored["policy"], stored["batch_size"], stored["lanes"]) == ("aging", "7", "ocr,text")
     other = store.other()
     other.ping()

@@ -236,6 +236,7 @@ LIVE = (
     verbs.Watermark(),
     verbs.ClaimDevice(LANE),
     verbs.Lead("me"),
+    verbs.CheckEpoch(),
 )
 #: An existing mark is a mark; what SET writes takes the place of whatever was there.
 NOT_READ = ("CLOCK", "WATERMARK", "ACTIVE")

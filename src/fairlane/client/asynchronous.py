@@ -24,7 +24,7 @@ from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.faults import arm, fault
-from fairlane.model import Device, Receipt, Refusal, TaskRecord
+from fairlane.model import Device, Receipt, Refusal, Seen, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
@@ -130,6 +130,13 @@ class AsyncClient:
         """Look at the store: what its server says, and what could not be read, and why."""
         async with self._alone():
             return await self._carry(probe(self._session))
+
+    async def check_epoch(self, *, is_sweep: bool = False) -> Seen:
+        """Compare the store with what this client last saw of it, and log what was lost.
+
+        The store may come back empty or older; `is_sweep` counts a sweep, by which that is told.
+        """
+        return await self._carry(self._session.check_epoch(is_sweep=is_sweep))
 
     async def close(self) -> None:
         """Close the connections; an embedded server that this client started stops."""

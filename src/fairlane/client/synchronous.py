@@ -27,7 +27,7 @@ from fairlane.conversation import Session, Talk, event_of
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.faults import arm, fault
 from fairlane.keys import Keys
-from fairlane.model import Device, Event, Receipt, Refusal, TaskRecord
+from fairlane.model import Device, Event, Receipt, Refusal, Seen, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
@@ -178,6 +178,13 @@ class Client:
         start = after if after == "-" else f"({after}"
         command = ("XRANGE", self._session.keys.events, start, "+", "COUNT", limit)
         return [event_of(*entry) for entry in self._carry(once(command)) or ()]
+
+    def check_epoch(self, *, is_sweep: bool = False) -> Seen:
+        """Compare the store with what this client last saw of it, and log what was lost.
+
+        The store may come back empty or older; `is_sweep` counts a sweep, by which that is told.
+        """
+        return self._carry(self._session.check_epoch(is_sweep=is_sweep))
 
     def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""

@@ -43,7 +43,11 @@ class Janitor:
 
 
 def sweep(client: Client) -> int:
-    """Take back lost leases, ended backoffs and delays, dead turns and silent workers; log them."""
+    """Take back lost leases, ended backoffs and delays, dead turns and silent workers; log them.
+
+    First of all, notice a store that came back empty or older.
+    """
+    client.check_epoch(is_sweep=True)
     taken = 0
     for _ in range(_MAX_ROUNDS):
         swept = client.run(Sweep(_SWEPT))

@@ -53,6 +53,7 @@ class Reporter:
     def step(self) -> None:
         """Report now. Tasks that are no longer this worker's are logged; their ends are refused."""
         with self._reporting:
+            self._client.check_epoch()
             self._report_now()
 
     def drain(self) -> None:

@@ -9,6 +9,7 @@ from fairlane.verbs.abnormal import ReadAbnormal, ReportAbnormal
 from fairlane.verbs.accept import Enqueue, EnqueueMany
 from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
+from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
 from fairlane.verbs.levels import (
     InspectLanes,
     InspectTotals,
@@ -23,7 +24,9 @@ from fairlane.verbs.verb import Verb, every_verb
 from fairlane.verbs.workers import Deregister, Heartbeat, InspectWorkers, Lead
 
 __all__ = [
+    "Acknowledge",
     "Cancel",
+    "CheckEpoch",
     "Claim",
     "ClaimDevice",
     "Configure",
@@ -38,6 +41,7 @@ __all__ = [
     "Finish",
     "Heartbeat",
     "InspectDevice",
+    "InspectEpoch",
     "InspectLanes",
     "InspectTask",
     "InspectTotals",

@@ -6,31 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from fairlane.ids import new_nonce
+from fairlane.model import Seen
 from fairlane.settings import Settings
-from fairlane.verbs.verb import Arg, Verb, pairs, texts
+from fairlane.verbs.epoch import seen_args
+from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
 
 
 @dataclass(frozen=True)
-class Join(Verb[Mapping[str, str]]):
+class Join(Verb[tuple[Mapping[str, str], Seen]]):
     """Agree on the configuration: the first process writes it, later ones adopt it or are refused.
 
-    `insists` are the settings that this process wants as they are, text by name. Raises
-    ConfigMismatch naming both values.
+    `insists` are the settings that this process wants as they are, text by name; `seen` is what it
+    last saw of the store, which may have come back empty or older since. Raises ConfigMismatch
+    naming both values.
     """
 
     insists: Mapping[str, str] = field(default_factory=dict)
+    seen: Seen = Seen()
+    nonce: str = field(default_factory=new_nonce)
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> list[Arg]:
-        """Return how many settings are insisted on, these, and the whole configuration."""
-        args: list[Arg] = [len(self.insists)]
+        """Return what was seen, how many settings are insisted on, these, and all settings."""
+        args: list[Arg] = [*seen_args(self.seen, self.nonce), len(self.insists)]
         for pair in (*self.insists.items(), *_stored(settings).items()):
             args += pair
         return args
 
-    def decode(self, reply: Any) -> Mapping[str, str]:
-        """Return the stored configuration."""
-        return {name: value.decode() for name, value in pairs(reply)}
+    def decode(self, reply: Any) -> tuple[Mapping[str, str], Seen]:
+        """Return the stored configuration, and what to remember of the store."""
+        stored, epoch_id, sweeps, at_ms, lost = reply
+        seen = Seen(text(epoch_id), int(sweeps), int(at_ms), text(lost))
+        return {name: value.decode() for name, value in pairs(stored)}, seen
 
 
 @dataclass(frozen=True)

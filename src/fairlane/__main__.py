@@ -20,6 +20,11 @@ _EXTRAS: Final = {
     "stdnum": "detect",
     "rapidocr": "detect",
     "onnxruntime": "detect",
+    "fastapi": "http",
+    "pydantic": "http",
+    "starlette": "http",
+    "uvicorn": "http",
+    "prometheus_client": "http",
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -24,7 +25,8 @@ import fairlane
 def resize(task):
     return {}
 """
-CHILDREN = ("beat", "dispatcher", "worker-ocr", "worker-text")
+DEMO = ("beat", "dispatcher", "worker-ocr", "worker-text")
+CHILDREN = ("api", *DEMO)
 
 
 @pytest.fixture
@@ -49,8 +51,10 @@ def up(settings: Settings, tmp_path: Path) -> Iterator[Program]:
 def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path) -> None:
     lines = up.output().splitlines()
     assert lines[0] == f"fairlane: store unix://{tmp_path}/store/valkey.sock?db=0"
-    assert sorted(lines[1].removeprefix("fairlane: starting ").split(", ")) == [*CHILDREN]
-    assert lines[2:] == ["fairlane: ready: every lane has workers; Ctrl-C stops all"]
+    url = lines[1].removeprefix("fairlane: HTTP ")
+    assert httpx.get(f"{url}/readyz").status_code == 200
+    assert sorted(lines[2].removeprefix("fairlane: starting ").split(", ")) == [*CHILDREN]
+    assert lines[3:] == ["fairlane: ready: every lane has workers; Ctrl-C stops all"]
 
     with Client(Settings(store_url=f"embedded://{tmp_path}/store")) as client:
         (worker,) = (w for w in psutil.Process(up.pid).children(recursive=True) if is_text(w))
@@ -92,8 +96,8 @@ def test_up_serves_the_types_of_the_store_and_says_which_it_has_no_handler_for(
         command = [*COMMAND, "up", "--concurrency=1"]
         with Program(command, tmp_path / "up.log", settings.environ(), watched=False) as up:
             eventually(lambda: "ready" in up.output(), 30.0)
-            _, starting, lacking, ready = up.output().splitlines()
-            assert starting == "fairlane: starting worker-letters, dispatcher, beat"
+            _, _, starting, lacking, ready = up.output().splitlines()
+            assert starting == "fairlane: starting api, worker-letters, dispatcher, beat"
             assert lacking.startswith("fairlane: lane images has no worker here: no handler for r")
             assert "entry point `fairlane.handlers`" in lacking
             assert ready == "fairlane: ready but for images; Ctrl-C stops all"
@@ -122,7 +126,7 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, how: signal.Signals)
     folders.mkdir()
     environ = {"TMPDIR": str(folders)}
     with Program([*COMMAND, "demo"], tmp_path / "demo.log", environ, watched=False) as demo:
-        eventually(lambda: len(mentioning(f"{folders}/fairlane-demo-")) > len(CHILDREN), 30.0)
+        eventually(lambda: len(mentioning(f"{folders}/fairlane-demo-")) > len(DEMO), 30.0)
         demo.send(how)
         assert demo.wait(30.0) == 130
         assert demo.output().splitlines()[-1] == "stopped; nothing was left behind"

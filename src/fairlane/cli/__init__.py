@@ -11,6 +11,7 @@ import sys
 
 import rich_click as click
 
+from fairlane.cli.api import api
 from fairlane.cli.bench import bench
 from fairlane.cli.configure import configure
 from fairlane.cli.demo import demo
@@ -50,7 +51,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 
 
 for command in (
-    *(beat, dispatcher, up, worker),
+    *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
     *(devices, lanes, stats, workers),
     *(configure, migrate, settings),

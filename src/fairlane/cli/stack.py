@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -35,6 +36,8 @@ _BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: A child that lived this long has recovered: its next end is a first one again.
 _STEADY_S: Final = 60.0
 _STOP_S: Final = 15.0
+#: What does not report itself as a worker.
+_NO_WORKERS: Final = ("api", "beat")
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Child:
 
     name: str
     command: Sequence[str]
+    #: What it inherits.
+    descriptors: Sequence[int] = ()
     process: subprocess.Popen[bytes] | None = None
     ends: int = 0
     started_at: float = 0.0
@@ -50,12 +55,13 @@ class Child:
 
 
 class Stack:
-    """Starts the store, a worker per lane, a dispatcher and Beat; starts again what dies.
+    """Starts the store, a worker per lane, a dispatcher, Beat, HTTP; starts again what dies.
 
     A worker per lane keeps slow lanes out of the way of fast ones: a slot that serves both would be
     busy with the slow one's tasks most of the time. The lanes are those of the store; one with a
     type that has no handler here gets no worker, which would take messages from those that have.
-    `lacking` holds these types, and `children` who is started, both from the entry on.
+    `lacking` holds these types, and `children` who is started, both from the entry on. `api` is a
+    socket that listens, for HTTP.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Stack:
         say: Callable[[str], None],
         log_file: Path | None = None,
         log_level: str = "WARNING",
+        api: socket.socket | None = None,
     ) -> None:
         self.client = Client(settings)
         self._say = say
@@ -80,6 +87,7 @@ class Stack:
         self._environ = {**other_variables(), **settings.environ(), **_QUIET}
         self._concurrency = concurrency
         self._log_level = log_level
+        self._api = api
         self.lacking: Sequence[TaskType] = ()
         self.children: Sequence[Child] = ()
         self._served: Sequence[str] = ()
@@ -87,6 +95,7 @@ class Stack:
     def _all(self, settings: Settings) -> list[Child]:
         """Return the children for the settings that were agreed with the store."""
         return [
+            *self._service(),
             *(
                 self._worker(f"worker-{lane}", queues_of(lane, settings), self._concurrency)
                 for lane in self._served
@@ -94,6 +103,14 @@ class Stack:
             self._worker("dispatcher", DISPATCH_QUEUE, 1, pool="solo"),
             Child("beat", [*_CELERY, "beat", f"--loglevel={self._log_level}", "--pidfile="]),
         ]
+
+    def _service(self) -> list[Child]:
+        """Return the HTTP service, if there is a socket for it."""
+        if self._api is None:
+            return []
+        fd = self._api.fileno()
+        command = [sys.executable, "-m", "fairlane", "api", f"--fd={fd}"]
+        return [Child("api", [*command, f"--loglevel={self._log_level}"], descriptors=(fd,))]
 
     def _worker(self, name: str, queues: str, concurrency: int, pool: str = "prefork") -> Child:
         arguments = worker_arguments(
@@ -122,8 +139,8 @@ class Stack:
     def is_ready(self) -> bool:
         """Whether every lane that is served here has slots; the document's flow knows no slots."""
         if self.client.settings.flow == "turns":
-            beside_beat = len(self.children) - 1
-            return len(self.client.run(InspectWorkers())) >= beside_beat
+            workers = [child for child in self.children if child.name not in _NO_WORKERS]
+            return len(self.client.run(InspectWorkers())) >= len(workers)
         return not self.idle_lanes()
 
     def idle_lanes(self) -> list[str]:
@@ -178,6 +195,7 @@ class Stack:
             stdout=log or subprocess.DEVNULL,
             stderr=log,
             env=self._environ,
+            pass_fds=child.descriptors,
             start_new_session=True,
         )
         child.started_at = time.monotonic()

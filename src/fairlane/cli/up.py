@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import rich_click as click
 
@@ -13,13 +16,18 @@ from fairlane.settings import Settings
 _READY_S = 30.0
 
 
-@click.command(short_help="Run the whole system here: store, dispatcher, workers, Beat.")
+@click.command(short_help="Run the whole system here: store, workers, HTTP.")
 @click.option(
     "-c", "--concurrency", type=click.IntRange(min=1), help="Tasks at once; one a CPU by default."
 )
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Of the HTTP service: 8000 by default, or a free one if that is taken.",
+)
 @click.option("--loglevel", default="WARNING", show_default=True, help="Of workers and Beat.")
-def up(*, concurrency: int | None, loglevel: str) -> None:
-    """Run the whole system here, until Ctrl-C: store, dispatcher, workers and Beat.
+def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
+    """Run the whole system here, until Ctrl-C: store, dispatcher, workers, Beat and HTTP.
 
     The store is the one that FAIRLANE_STORE_URL names; by default an embedded Valkey that keeps its
     data in .fairlane/store. Its task types decide which workers there are. What dies is started
@@ -33,13 +41,21 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
     def say(text: str) -> None:
         click.echo(f"fairlane: {text}", err=True)
 
-    with Stack(
-        Settings.from_env(),
-        concurrency=concurrency or os.cpu_count() or 1,
-        say=say,
-        log_level=loglevel,
-    ) as stack:
+    with (
+        _listener(port, say) as listener,
+        Stack(
+            Settings.from_env(),
+            concurrency=concurrency or os.cpu_count() or 1,
+            say=say,
+            log_level=loglevel,
+            api=listener,
+        ) as stack,
+    ):
         say(f"store {stack.client.store_url}")
+        if listener is not None:
+            from fairlane.http.serve import url_of
+
+            say(f"HTTP {url_of(listener)}")
         say(f"starting {', '.join(child.name for child in stack.children)}")
         lacking: dict[str, list[str]] = {}
         for kind in stack.lacking:
@@ -61,3 +77,27 @@ def up(*, concurrency: int | None, loglevel: str) -> None:
                 late_at = float("inf")
                 say(f"no slots yet in {', '.join(stack.idle_lanes())}; `fairlane workers` says why")
         say("stopping: running tasks may end")
+
+
+@contextmanager
+def _listener(port: int | None, say: Callable[[str], None]) -> Iterator[socket.socket | None]:
+    """Give a socket for the HTTP service, which outlives it: who calls meanwhile waits.
+
+    None without the packages of the service. Raises ClickException for a named port that is taken.
+    """
+    try:
+        from fairlane.http.serve import DEFAULT_HOST, DEFAULT_PORT, listen
+    except ModuleNotFoundError as error:
+        say(f"no HTTP service: {error.name} is not installed; pip install 'fairlane[http]'")
+        yield None
+        return
+    try:
+        listener = listen(DEFAULT_HOST, DEFAULT_PORT if port is None else port)
+    except OSError as error:
+        if port is not None:
+            raise click.ClickException(
+                f"cannot listen on port {port}: {error.strerror}; name another with --port"
+            ) from error
+        listener = listen(DEFAULT_HOST, 0)
+    with listener:
+        yield listener

@@ -15,7 +15,10 @@ from fairlane.client.calls import (
     Clock,
     accepted,
     batches,
+    events_command,
+    events_of,
     inspect_device,
+    once,
     result,
     told,
 )
@@ -24,7 +27,7 @@ from fairlane.client.store import Store, ours
 from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.faults import arm, fault
-from fairlane.model import Device, Receipt, Refusal, Seen, TaskRecord
+from fairlane.model import Device, Event, Receipt, Refusal, Seen, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
@@ -41,6 +44,8 @@ class AsyncClient:
         arm(self._session.settings.fault_tickets)
         self._store = Store(self._session.settings)
         self._wire = Pipe(self._store.url, **self._store.options)
+        #: Who waits for the bell holds up a connection, which must not be the one of all calls.
+        self._bell = Pipe(self._store.url, **self._store.options)
         self._mending: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     @classmethod
@@ -52,6 +57,11 @@ class AsyncClient:
     def settings(self) -> Settings:
         """The settings agreed with the store; before the first call, those that are wanted."""
         return self._session.settings
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the settings are agreed with the store; the first call does that."""
+        return self._session.is_open
 
     async def run(self, verb: Verb[R]) -> R:
         """Run a verb and return what it decodes. Raises what the verb's docstring names."""
@@ -138,9 +148,41 @@ class AsyncClient:
         """
         return await self._carry(self._session.check_epoch(is_sweep=is_sweep))
 
+    async def migrate(self, settings: Settings) -> tuple[str, ...]:
+        """Make `settings` the store's, and seat every device anew; return the changed fields."""
+        async with self._alone():
+            changed = await self._carry(self._session.impose(settings))
+        offset = 0
+        while offset >= 0:
+            offset, _ = await self.run(verbs.Reconcile(offset))
+        return changed
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Sleep until the doorbell rings; False after `timeout_s`."""
+        # A part must end well before the socket's patience, or silence would pass for a hung store.
+        part_s, left_s = self.settings.socket_timeout_ms / 2_000, timeout_s
+        while left_s > 0:
+            command = ("BLPOP", self._session.keys.doorbell, min(part_s, left_s))
+            if await self._carry(once(command), self._bell) is not None:
+                return True
+            left_s -= part_s
+        return False
+
+    async def events(self, after: str = "-", *, limit: int = 1_000) -> list[Event]:
+        """Return up to `limit` events that follow the event id `after`, `-` being the first.
+
+        Raises InvalidData for what is no event id.
+        """
+        return events_of(await self._carry(once(events_command(self._session.keys, after, limit))))
+
+    async def ping(self) -> None:
+        """Raise StoreError unless the store answers and has our configuration."""
+        await self.run(verbs.Overload())
+
     async def close(self) -> None:
         """Close the connections; an embedded server that this client started stops."""
         await self._wire.close()
+        await self._bell.close()
         self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -175,12 +217,13 @@ class AsyncClient:
             self._mending = (loop, asyncio.Lock())
         return self._mending[1]
 
-    async def _carry(self, talk: Talk[R]) -> R:
+    async def _carry(self, talk: Talk[R], wire: Pipe | None = None) -> R:
+        wire = wire or self._wire
         try:
             command = next(talk)
             while True:
                 try:
-                    reply = await self._wire.send(command)
+                    reply = await wire.send(command)
                 except redis.RedisError as error:
                     command = talk.throw(ours(error))
                 else:

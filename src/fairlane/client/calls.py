@@ -11,9 +11,10 @@ import redis
 
 from fairlane import verbs
 from fairlane.client.store import ours
-from fairlane.conversation import Command, NoFunction, Session, Talk
+from fairlane.conversation import Command, NoFunction, Session, Talk, event_of
 from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, TaskConflict
-from fairlane.model import Receipt, Refusal
+from fairlane.keys import Keys
+from fairlane.model import Event, Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import MAX_ITEMS, Item
@@ -29,11 +30,19 @@ _AT_ONCE: Final = 250
 UNRUN: Final = (NoFunction, ConfigChanged)
 
 
-def checked_event_id(text: str) -> str:
-    """Return an event id. Raises InvalidData for anything but `-`, or digits as in `1796-0`."""
-    if not isinstance(text, str) or _EVENT_ID.fullmatch(text) is None:
-        raise InvalidData(f"after: {ascii(text)[:80]} is no event id; start with `-`")
-    return text
+def events_command(keys: Keys, after: str, limit: int) -> Command:
+    """Return the command that reads up to `limit` events after an id.
+
+    Raises InvalidData for anything but `-`, or digits as in `1796-0`.
+    """
+    if not isinstance(after, str) or _EVENT_ID.fullmatch(after) is None:
+        raise InvalidData(f"after: {ascii(after)[:80]} is no event id; start with `-`")
+    return ("XRANGE", keys.events, after if after == "-" else f"({after}", "+", "COUNT", limit)
+
+
+def events_of(reply: Any) -> list[Event]:
+    """Return the events that a reply holds."""
+    return [event_of(*entry) for entry in reply or ()]
 
 
 def once(command: Command) -> Talk[Any]:

@@ -15,7 +15,8 @@ from fairlane.client.calls import (
     Clock,
     accepted,
     batches,
-    checked_event_id,
+    events_command,
+    events_of,
     inspect_device,
     once,
     result,
@@ -23,7 +24,7 @@ from fairlane.client.calls import (
 )
 from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
-from fairlane.conversation import Session, Talk, event_of
+from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError, TaskConflict
 from fairlane.faults import arm, fault
 from fairlane.keys import Keys
@@ -174,10 +175,7 @@ class Client:
 
         Raises InvalidData for what is no event id.
         """
-        checked_event_id(after)
-        start = after if after == "-" else f"({after}"
-        command = ("XRANGE", self._session.keys.events, start, "+", "COUNT", limit)
-        return [event_of(*entry) for entry in self._carry(once(command)) or ()]
+        return events_of(self._carry(once(events_command(self._session.keys, after, limit))))
 
     def check_epoch(self, *, is_sweep: bool = False) -> Seen:
         """Compare the store with what this client last saw of it, and log what was lost.

@@ -1,0 +1,54 @@
+"""The service as an ASGI application, to be served or mounted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from fairlane.client import AsyncClient
+from fairlane.http import devices, enqueue, health, levels, problem, tasks
+from fairlane.http.caller import Identify, loopback_operator
+from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
+from fairlane.settings import Settings
+
+
+def create_app(
+    settings: Settings | None = None, *, identify: Identify = loopback_operator
+) -> FastAPI:
+    """Return the HTTP service for the store of `settings`, those of the environment by default.
+
+    It connects when it is first asked, so it can be mounted in another application, whose lifespan
+    does not reach it. `identify` says who calls. Raises InvalidSettings.
+    """
+    settings = settings or Settings.from_env()
+    patience_ms = min(settings.socket_timeout_ms, SOCKET_TIMEOUT_MS)
+    client = AsyncClient(replace(settings, socket_timeout_ms=patience_ms))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await client.close()
+
+    app = FastAPI(
+        title="fairlane",
+        summary="A fair, per-device task scheduler",
+        version=version("fairlane"),
+        lifespan=lifespan,
+        # The pages of the documentation would load scripts of another host.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        separate_input_output_schemas=False,
+    )
+    app.state.gate = Gate(client)
+    app.state.identify = identify
+    problem.install(app)
+    # First those that are asked most.
+    app.router.routes[:0] = enqueue.ROUTES
+    for router in (tasks.router, devices.router, levels.router, health.router):
+        app.include_router(router)
+    return app

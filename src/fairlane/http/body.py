@@ -1,0 +1,169 @@
+"""Bodies of requests, read and decoded strictly.
+
+The rule: nothing is guessed. The size limit holds on the stream, so that a body that is too large,
+chunked or not, is refused before it is read to its end. JSON is RFC 8259 and no more: UTF-8, no NaN
+or infinity, no number that is none (1e999), no lone surrogate, no key twice, and numbers come out
+as they went in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlane.http.problem import Problem
+
+T = TypeVar("T")
+
+JSON: Final = ("application/json",)
+#: An ordinary body is a few fields.
+SMALL_BYTES: Final = 256 * 1024
+#: A body that takes longer is no body: it holds a connection.
+READ_S: Final = 30.0
+
+_decode: Final = msgspec.json.Decoder().decode
+#: A string of JSON, and the colon behind it if it is a key.
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.DOTALL)
+
+
+def check_type(request: Request, types: Sequence[str]) -> str:
+    """Return the body's content type. Raises a 415 unless it is one of `types`, in UTF-8."""
+    given = request.headers.get("content-type", "")
+    kind, _, parameters = given.partition(";")
+    kind = kind.strip().lower()
+    charset = parameters.lower().replace('"', "").replace(" ", "").rstrip(";")
+    if kind not in types or charset not in ("", "charset=utf-8", "charset=utf8"):
+        raise Problem(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            f"content-type: {ascii(given)[:80]}; send {' or '.join(types)}, in UTF-8",
+        )
+    return kind
+
+
+async def read(request: Request, most: int) -> bytes:
+    """Return the body. Raises a 413 as soon as it is over `most` bytes, a 408 if it does not end.
+
+    Raises ClientDisconnect when the caller is gone.
+    """
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > most:
+        raise _too_large(most)
+    try:
+        async with asyncio.timeout(READ_S):
+            return await _stream(request, most)
+    except TimeoutError:
+        raise Problem(408, "BODY_TOO_SLOW", f"the body took over {READ_S:.0f} s") from None
+
+
+async def _stream(request: Request, most: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise _too_large(most)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def strict(raw: bytes) -> Any:
+    """Return what a JSON text says. Raises a 422 for anything that is not strictly JSON."""
+    try:
+        value = _decode(raw)
+    except msgspec.DecodeError as error:
+        raise _malformed(_said(error)) from None
+    except RecursionError:
+        raise _malformed("it is nested too deeply") from None
+    _refuse_twins(raw, value)
+    return value
+
+
+def shaped(value: Any, shape: type[T]) -> T:
+    """Return a decoded value as a Struct. Raises a 422 that names what does not fit."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "INVALID_REQUEST", _said(error)) from None
+
+
+class StrictRoute(APIRoute):
+    """An ordinary route of FastAPI whose body is read as above."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's own route over a strict request."""
+        inner = super().get_route_handler()
+        has_body = self.body_field is not None
+
+        async def strictly(request: Request) -> Response:
+            if has_body:
+                check_type(request, JSON)
+                request = _StrictRequest(request.scope, request.receive)
+            return await inner(request)
+
+        return strictly
+
+
+class _StrictRequest(Request):
+    async def body(self) -> bytes:
+        if not hasattr(self, "_read"):
+            self._read = await read(self, SMALL_BYTES)
+        return self._read
+
+    async def json(self) -> Any:
+        return strict(await self.body())
+
+
+def _refuse_twins(raw: bytes, value: Any) -> None:
+    """Raise for a key that stands twice in an object: two readers would read two things."""
+    keys = _keys(value)
+    # Every key has a colon; so as many colons as keys leave none for a twin.
+    if raw.count(b":") == keys or _STRING.findall(raw).count(b":") == keys:
+        return
+    twin = "one"
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal twin
+        names = [name for name, _ in found]
+        twin = next((name for name in names if names.count(name) > 1), twin)
+        return dict(found)
+
+    json.loads(raw, object_pairs_hook=pairs)
+    raise _malformed(f"the key {ascii(twin)[:80]} stands twice in an object")
+
+
+def _keys(value: Any) -> int:
+    """Return how many keys all objects in a value have together."""
+    count = 0
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if type(found) is dict:
+            count += len(found)
+            found = found.values()
+        elif type(found) is not list:
+            continue
+        waiting += [inner for inner in found if type(inner) in (dict, list)]
+    return count
+
+
+def _too_large(most: int) -> Problem:
+    # What is left of the body is not read: the connection is of no more use.
+    headers = {"Connection": "close"}
+    return Problem(413, "BODY_TOO_LARGE", f"body: over {most} bytes", headers=headers)
+
+
+def _malformed(detail: str) -> Problem:
+    return Problem(422, "MALFORMED_JSON", f"body: {detail}")
+
+
+def _said(error: Exception) -> str:
+    return str(error).encode(errors="replace").decode()[:300]

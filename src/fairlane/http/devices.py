@@ -1,0 +1,97 @@
+"""/v1/devices: listed, read, configured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlane import verbs
+from fairlane.client.calls import inspect_device as device_verb
+from fairlane.errors import FairlaneError
+from fairlane.http import answer
+from fairlane.http.body import StrictRoute
+from fairlane.http.caller import OPERATORS, READERS, caller
+from fairlane.http.cursor import next_cursor, offset_of
+from fairlane.http.gate import Gate
+from fairlane.http.openapi import SITE_PATTERN, problems
+from fairlane.http.sentence import sentence
+from fairlane.verbs.devices import MAX_RATE_PER_S, MAX_RUNNING, MAX_WEIGHT
+
+router = APIRouter(route_class=StrictRoute, tags=["devices"])
+
+MOST: Final = 200
+
+
+class Page(BaseModel):
+    """Which part of a list."""
+
+    model_config = ConfigDict(extra="forbid")
+    limit: int = Field(50, ge=1, le=MOST)
+    cursor: str = Field("", max_length=200)
+
+
+class NewLimits(BaseModel):
+    """What to set of a device; what is not named stays, and null is the default again."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    weight: float | None = Field(None, ge=1 / MAX_WEIGHT, le=MAX_WEIGHT)
+    paused: bool | None = None
+    min_running: int | None = Field(None, ge=0, le=MAX_RUNNING)
+    max_running: int | None = Field(None, ge=0, le=MAX_RUNNING)
+    rate_per_s: float | None = Field(None, ge=0, le=MAX_RATE_PER_S)
+    site: str | None = Field(None, pattern=f"^$|{SITE_PATTERN}")
+
+    def named(self) -> dict[str, Any]:
+        """Return what was named, with the default for null."""
+        default = answer.DeviceLimits(
+            weight=1.0, paused=False, min_running=0, max_running=0, rate_per_s=0.0, site=""
+        )
+        given = self.model_dump(exclude_unset=True)
+        return {
+            name: getattr(default, name) if value is None else value
+            for name, value in given.items()
+        }
+
+
+@router.get("/v1/devices", summary=sentence(verbs.Devices), responses=problems(401, 403, 422, 503))
+async def devices(request: Request, page: Annotated[Page, Query()]) -> answer.Devices:
+    """Answer a page of devices."""
+    caller(request).needs(READERS)
+    gate: Gate = request.app.state.gate
+    offset = offset_of(page.cursor)
+    listed = await gate.run(verbs.Devices(offset, page.limit))
+    found = await gate.run_many([device_verb(mac, gate.client.settings) for mac, _ in listed])
+    for device in found:
+        if isinstance(device, FairlaneError):
+            raise device
+    return answer.Devices(
+        devices=[*map(answer.device, found)],
+        next_cursor=next_cursor(offset, len(listed), page.limit),
+    )
+
+
+@router.get(
+    "/v1/devices/{mac}",
+    summary=sentence(verbs.InspectDevice),
+    responses=problems(401, 403, 422, 503),
+)
+async def inspect_device(request: Request, response: Response, mac: str) -> answer.Device:
+    """Answer a device; one that was never heard of has nothing pending."""
+    reader = caller(request).needs((*READERS, "device"))
+    reader.owns(mac)
+    gate: Gate = request.app.state.gate
+    return answer.device(await gate.run(device_verb(mac, gate.client.settings)))
+
+
+@router.patch(
+    "/v1/devices/{mac}",
+    summary=sentence(verbs.Configure),
+    responses=problems(401, 403, 408, 413, 415, 422, 503),
+)
+async def configure(request: Request, mac: str, new: NewLimits) -> answer.DeviceLimits:
+    """Set what is named; answer all that is in force."""
+    caller(request).needs(OPERATORS)
+    gate: Gate = request.app.state.gate
+    return answer.limits(await gate.run(verbs.Configure(mac, **new.named())))

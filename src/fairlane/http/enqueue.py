@@ -1,0 +1,272 @@
+"""POST /v1/tasks and /v1/tasks:batch: the way in.
+
+The rule: these are where devices are many, so nothing of FastAPI runs on their way: they are
+Starlette routes that msgspec decodes and encodes, and stand in the OpenAPI like the others. What is
+accepted answers 202 the first time and 200 when it was known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi.routing import APIRoute
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import request_response
+
+from fairlane import verbs
+from fairlane.errors import FairlaneError, InvalidInput, StoreError
+from fairlane.http import body
+from fairlane.http.answer import when
+from fairlane.http.caller import SENDERS, Caller, caller
+from fairlane.http.gate import Gate
+from fairlane.http.openapi import MAC_PATTERN, SITE_PATTERN, TASK_ID_PATTERN, described
+from fairlane.http.problem import Problem, problem_of, problem_of_refusal
+from fairlane.http.sentence import sentence
+from fairlane.model import Receipt, Refusal, TaskState
+from fairlane.settings import Settings
+from fairlane.verbs.accept import MAX_ITEMS, MAX_MS
+
+BATCH_BYTES: Final = 8 * 1024 * 1024
+NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+#: The envelope, and what the escapes of JSON add to a payload.
+_ENVELOPE_BYTES: Final = 4 * 1024
+_ESCAPED: Final = 3
+#: A thousand tasks of a thousand devices would keep the store for over 20 ms.
+_AT_ONCE: Final = 250
+_encode: Final = msgspec.json.Encoder().encode
+
+_Seconds = Annotated[float, Meta(gt=0, le=MAX_MS / 1000)]
+
+
+class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A task to be stored."""
+
+    # The patterns are for those who read the schema: the verb says better what is wrong.
+    mac: Annotated[
+        str,
+        Meta(
+            description="EUI-48 or EUI-64, in any usual notation",
+            extra_json_schema={"pattern": MAC_PATTERN},
+        ),
+    ]
+    task_type: str
+    data: Annotated[dict[str, Any], Meta(description="what the handler gets, as it is here")]
+    task_id: Annotated[str, Meta(extra_json_schema={"pattern": TASK_ID_PATTERN})] | None = None
+    ttl_seconds: Annotated[_Seconds | None, Meta(description="how long it may wait")] = None
+    cost_seconds: Annotated[_Seconds | None, Meta(description="how long it will run")] = None
+    site: Annotated[str, Meta(extra_json_schema={"pattern": SITE_PATTERN})] | None = None
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A stored task; `known` when an earlier call had stored it."""
+
+    task_id: str
+    mac: str
+    state: TaskState
+    created_at: str | None
+    pending: int
+    known: bool
+
+
+#: A verdict is what the item had been answered on its own: an Accepted or a problem.
+VERDICTS: Final = {
+    "title": "Verdicts",
+    "type": "object",
+    "required": ["verdicts"],
+    "properties": {
+        "verdicts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["status"],
+                "properties": {"status": {"type": "integer"}},
+            },
+        }
+    },
+}
+
+
+class BareRoute(APIRoute):
+    """A route of Starlette that stands in FastAPI's OpenAPI."""
+
+    def __init__(
+        self, path: str, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], **more: Any
+    ) -> None:
+        super().__init__(path, endpoint, **more)
+        self.app = request_response(endpoint)
+
+
+async def enqueue(request: Request) -> Response:
+    """Store one task."""
+    sender = caller(request).needs(SENDERS)
+    gate: Gate = request.app.state.gate
+    settings = gate.client.settings
+    body.check_type(request, body.JSON)
+    raw = await body.read(request, _ESCAPED * settings.max_payload_bytes + _ENVELOPE_BYTES)
+    verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender)
+    verdict = await gate.run(verb)
+    if isinstance(verdict, Refusal):
+        # Only now: the first call of a process is what agrees with the store.
+        return _refused(verdict, gate.client.settings).response()
+    location = f"{request.scope.get('root_path', '')}/v1/tasks/{verdict.task_id}"
+    return Response(
+        _encode(_accepted(verdict)),
+        200 if verdict.known else 202,
+        {"Location": location},
+        "application/json",
+    )
+
+
+async def enqueue_many(request: Request) -> Response:
+    """Store many tasks."""
+    sender = caller(request).needs(SENDERS)
+    gate: Gate = request.app.state.gate
+    kind = body.check_type(request, body.JSON + NDJSON)
+    raw = await body.read(request, BATCH_BYTES)
+    items = _items(raw, is_lines=kind in NDJSON)
+    if not gate.client.is_open:
+        await gate.ask(gate.client.ping())
+    verdicts = [_verb_or_problem(item, sender, gate.client.settings) for item in items]
+    good = [verdict for verdict in verdicts if isinstance(verdict, verbs.Enqueue)]
+    stored = iter(await _stored(gate, good))
+    told = [
+        _told(next(stored) if isinstance(verdict, verbs.Enqueue) else verdict, gate.client.settings)
+        for verdict in verdicts
+    ]
+    return Response(_encode({"verdicts": told}), media_type="application/json")
+
+
+ROUTES: Final = (
+    BareRoute(
+        "/v1/tasks",
+        enqueue,
+        methods=["POST"],
+        summary=sentence(verbs.Enqueue),
+        status_code=202,
+        response_class=Response,
+        **described(
+            {"application/json": NewTask},
+            {200: Accepted, 202: Accepted},
+            (401, 403, 408, 409, 413, 415, 422, 429, 503),
+        ),
+    ),
+    BareRoute(
+        "/v1/tasks:batch",
+        enqueue_many,
+        methods=["POST"],
+        summary=sentence(verbs.EnqueueMany),
+        response_class=Response,
+        **described(
+            {"application/json": list[NewTask]},
+            {200: VERDICTS},
+            (401, 403, 408, 413, 415, 422, 503),
+        ),
+    ),
+)
+
+
+def _verb_of(task: NewTask, sender: Caller) -> verbs.Enqueue:
+    """Return the verb of a task. Raises InvalidInput, and a 403 for another's device or site."""
+    sender.owns(task.mac)
+    site = task.site
+    if sender.site:
+        if site not in (None, sender.site):
+            raise Problem(403, "FORBIDDEN", f"this caller may send for site {sender.site} only")
+        site = sender.site
+    return verbs.Enqueue(
+        task.mac,
+        task.task_type,
+        task.data,
+        task_id=task.task_id,
+        ttl_ms=_milliseconds(task.ttl_seconds),
+        cost_ms=_milliseconds(task.cost_seconds),
+        site=site,
+    )
+
+
+def _verb_or_problem(item: Any, sender: Caller, settings: Settings) -> verbs.Enqueue | Problem:
+    try:
+        verb = _verb_of(body.shaped(item, NewTask), sender)
+        # What only the store's settings can tell, told before anything is sent.
+        verb.args(settings)
+    except InvalidInput as error:
+        return problem_of(error)
+    except Problem as problem:
+        return problem
+    return verb
+
+
+def _items(raw: bytes, *, is_lines: bool) -> list[Any]:
+    """Return the items of a batch. Raises a 422 for no list of 1 to 1,000 of them."""
+    if is_lines:
+        items = [body.strict(line) for line in _lines(raw)]
+    else:
+        items = body.strict(raw)
+        if not isinstance(items, list):
+            raise Problem(422, "INVALID_REQUEST", "body: send a JSON array of tasks, or NDJSON")
+    if not 0 < len(items) <= MAX_ITEMS:
+        raise Problem(
+            422, "INVALID_REQUEST", f"body: {len(items)} tasks; send 1 to {MAX_ITEMS} at a time"
+        )
+    return items
+
+
+def _lines(raw: bytes) -> Iterator[bytes]:
+    lines = [line for line in raw.split(b"\n") if line.strip()]
+    if len(lines) > MAX_ITEMS:
+        raise Problem(422, "INVALID_REQUEST", f"body: {len(lines)} lines; send 1 to {MAX_ITEMS}")
+    return iter(lines)
+
+
+async def _stored(gate: Gate, tasks: list[verbs.Enqueue]) -> list[Any]:
+    """Return what became of each task: a receipt, a refusal, or an error of the store.
+
+    Raises StoreError when nothing was stored at all.
+    """
+    done: list[Any] = []
+    for at in range(0, len(tasks), _AT_ONCE):
+        try:
+            done += await gate.run(verbs.EnqueueMany(tasks[at : at + _AT_ONCE]))
+        except StoreError as error:
+            if not done:
+                raise
+            done += [error] * (len(tasks) - len(done))
+            break
+    return done
+
+
+def _told(verdict: Any, settings: Settings) -> Any:
+    """Return what a batch tells of one of its items, with the status that it had on its own."""
+    if isinstance(verdict, Receipt):
+        status = 200 if verdict.known else 202
+        return {"status": status, **msgspec.structs.asdict(_accepted(verdict))}
+    if isinstance(verdict, Refusal):
+        verdict = _refused(verdict, settings)
+    elif isinstance(verdict, FairlaneError):
+        verdict = problem_of(verdict)
+    assert isinstance(verdict, Problem)
+    return verdict.told()
+
+
+def _accepted(receipt: Receipt) -> Accepted:
+    return Accepted(
+        receipt.task_id,
+        receipt.mac,
+        receipt.state,
+        when(receipt.created_at_ms),
+        receipt.pending,
+        receipt.known,
+    )
+
+
+def _refused(refusal: Refusal, settings: Settings) -> Problem:
+    return problem_of_refusal(refusal, refuses_all=settings.admission == "system")
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    # A positive time never becomes none at all.
+    return None if seconds is None else max(1, round(seconds * 1000))

@@ -1,0 +1,179 @@
+"""What went wrong, as RFC 9457 tells it.
+
+The rule: every error answers `application/problem+json`. Its `code` is stable and is that of
+`errors.py`, or of this room for what only HTTP knows (a body that is no JSON, a wrong method);
+`type` is made from the code; `detail` is for people and tells nothing of the server's insides.
+What may be tried again later says when, in `Retry-After`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, Final
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from fairlane import errors
+from fairlane.errors import FairlaneError
+from fairlane.model import Refusal
+
+log = logging.getLogger("fairlane.http")
+
+MEDIA_TYPE: Final = "application/problem+json"
+#: How long to leave a store alone that is in trouble.
+STORE_RETRY_S: Final = 2
+_TYPE: Final = "urn:fairlane:problem:"
+_encode: Final = msgspec.json.Encoder().encode
+
+#: The most special class that an error is of decides.
+_STATUS: Final[Mapping[type[FairlaneError], int]] = {
+    errors.InvalidInput: 422,
+    errors.PayloadTooLarge: 413,
+    errors.InvalidSettings: 503,
+    errors.InvalidHandler: 503,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.ConfigMismatch: 503,
+    errors.StoreError: 503,
+    errors.ClockRefused: 503,
+}
+_TITLES: Final[Mapping[str, str]] = {
+    "FORBIDDEN": "The caller may not do this.",
+    "INTERNAL": "The server has a fault.",
+    "INVALID_REQUEST": "A parameter or field of the request is not valid.",
+    "BODY_TOO_LARGE": "The body is too large.",
+    "BODY_TOO_SLOW": "The body did not come in time.",
+    "MALFORMED_JSON": "The body is no strict JSON.",
+    "METHOD_NOT_ALLOWED": "The path is there, the method is not.",
+    "PATH_NOT_FOUND": "Nothing is at this path.",
+    "UNAUTHORIZED": "The caller is not known.",
+    "UNSUPPORTED_MEDIA_TYPE": "The body's content type is not taken here.",
+    "WATERMARK_NOT_FOUND": "No watermark was published lately.",
+}
+_CODES: Final = {404: "PATH_NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+
+
+class Problem(HTTPException):
+    """An answer that tells what went wrong; raise it anywhere in a route."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        retry_after_s: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(status, detail, {**(headers or {})})
+        self.code = code
+        self.members = members
+        if retry_after_s is not None:
+            self.headers = {**(self.headers or {}), "Retry-After": str(retry_after_s)}
+
+    def told(self) -> dict[str, Any]:
+        """Return the members of the problem."""
+        return {
+            "type": _TYPE + self.code.lower().replace("_", "-"),
+            "title": _title(self.code),
+            "status": self.status_code,
+            "detail": self.detail,
+            "code": self.code,
+            **self.members,
+        }
+
+    def response(self) -> Response:
+        """Return the problem as a response."""
+        return Response(_encode(self.told()), self.status_code, self.headers, MEDIA_TYPE)
+
+
+def problem_of(error: FairlaneError) -> Problem:
+    """Return what an error of fairlane is over HTTP."""
+    status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+    if status < 500:
+        return Problem(status, error.code, str(error))
+    # What a store says names hosts and folders, which are for the log and not for the caller.
+    return Problem(status, error.code, _title(error.code), retry_after_s=STORE_RETRY_S)
+
+
+def problem_of_refusal(refusal: Refusal, *, refuses_all: bool) -> Problem:
+    """Return a refusal over HTTP: 429 is for the caller's own load, 503 for everybody's.
+
+    `refuses_all` says that admission is the document's, which refuses everybody at once.
+    """
+    is_own = refusal.reason in ("device_full", "site_full") and not refuses_all
+    retry_after_s = max(1, ceil(refusal.retry_after_ms / 1000))
+    return Problem(
+        429 if is_own else 503,
+        "REFUSED",
+        f"{refusal.reason}: {refusal.pending} pending, limit {refusal.limit}; "
+        f"try again in {retry_after_s} s",
+        retry_after_s=retry_after_s,
+        reason=refusal.reason,
+        pending=refusal.pending,
+        limit=refusal.limit,
+        retry_after_seconds=retry_after_s,
+        task_id=refusal.task_id,
+        mac=refusal.mac,
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of an application answer as a problem."""
+    app.add_exception_handler(Problem, _of_problem)
+    app.add_exception_handler(FairlaneError, _of_fairlane)
+    app.add_exception_handler(RequestValidationError, _of_request)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_fault)
+
+
+async def _of_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _of_fairlane(_: Request, error: Exception) -> Response:
+    assert isinstance(error, FairlaneError)
+    problem = problem_of(error)
+    if problem.status_code >= 500:
+        log.warning("%s: %s", error.code, error)
+    return problem.response()
+
+
+async def _of_request(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    wrong = [
+        {"where": ".".join(map(str, found["loc"])), "what": str(found["msg"])}
+        for found in error.errors()[:20]
+    ]
+    first = wrong[0] if wrong else {"where": "request", "what": "not valid"}
+    detail = f"{first['where']}: {first['what']}".encode(errors="replace").decode()
+    return Problem(422, "INVALID_REQUEST", detail[:300]).response()
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = _CODES.get(error.status_code, f"HTTP_{error.status_code}")
+    detail = f"{request.method} {ascii(request.url.path)[1:-1][:200]}: {error.detail}"
+    return Problem(error.status_code, code, detail, headers=error.headers).response()
+
+
+async def _of_fault(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return Problem(500, "INTERNAL", "the server has a fault, and its log has the cause").response()
+
+
+def _title(code: str) -> str:
+    if title := _TITLES.get(code):
+        return title
+    known = FairlaneError.codes.get(code)
+    about = (known.__doc__ if known else None) or "Something went wrong."
+    return about.splitlines()[0].partition(";")[0].rstrip(".") + "."

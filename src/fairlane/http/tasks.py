@@ -1,0 +1,62 @@
+"""/v1/tasks/{task_id}: one task, read and cancelled."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict
+
+from fairlane import verbs
+from fairlane.http import answer
+from fairlane.http.body import StrictRoute
+from fairlane.http.caller import READERS, SENDERS, Caller, caller
+from fairlane.http.gate import Gate
+from fairlane.http.openapi import problems
+from fairlane.http.sentence import sentence
+from fairlane.model import TaskRecord, TaskState
+
+router = APIRouter(route_class=StrictRoute, tags=["tasks"])
+
+
+class Force(BaseModel):
+    """Whether to cancel a task that runs."""
+
+    model_config = ConfigDict(extra="forbid")
+    force: bool = False
+
+
+@router.get(
+    "/v1/tasks/{task_id}",
+    summary=sentence(verbs.InspectTask),
+    responses=problems(401, 403, 404, 422, 503),
+)
+async def inspect_task(request: Request, task_id: str) -> answer.Task:
+    """Answer the record of a task."""
+    return answer.task(await _seen(request, task_id, caller(request)))
+
+
+@router.delete(
+    "/v1/tasks/{task_id}",
+    summary=sentence(verbs.Cancel),
+    responses=problems(401, 403, 404, 409, 422, 503),
+)
+async def cancel(
+    request: Request, task_id: str, query: Annotated[Force, Query()]
+) -> answer.Cancelled:
+    """Cancel a task; a second time answers the same."""
+    sender = caller(request).needs(SENDERS)
+    gate: Gate = request.app.state.gate
+    if sender.role == "device":
+        await _seen(request, task_id, sender)
+    await gate.run(verbs.Cancel(task_id, force=query.force))
+    return answer.Cancelled(task_id=task_id, state=TaskState.CANCELLED)
+
+
+async def _seen(request: Request, task_id: str, reader: Caller) -> TaskRecord:
+    """Return a task that the caller may see. Raises a 403 for another device's."""
+    reader.needs((*READERS, *SENDERS))
+    gate: Gate = request.app.state.gate
+    record = await gate.run(verbs.InspectTask(task_id))
+    reader.owns(record.mac)
+    return record

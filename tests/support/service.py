@@ -1,0 +1,85 @@
+"""The service over a real store, as an ASGI application or served by uvicorn in a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fairlane import Client, Settings
+from fairlane.http import create_app
+from support.eventually import eventually
+from support.processes import COMMAND, Program
+
+
+class Service:
+    """The application, called without a socket, and a client of the same store."""
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        self.settings = Settings(store_url=url, **settings)
+        self.store = Client(self.settings)
+        self.app = create_app(self.settings)
+        self._runner = asyncio.Runner()
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        self._http = httpx.AsyncClient(transport=transport, base_url="http://service")
+
+    def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Send a request; every answer must be strict JSON."""
+        return self._runner.run(self._ask(method, path, **options))
+
+    def ask_all(self, *requests: tuple[str, str, dict[str, Any]]) -> list[httpx.Response]:
+        """Send requests at once."""
+
+        async def together() -> list[httpx.Response]:
+            return await asyncio.gather(*(self._ask(*one[:2], **one[2]) for one in requests))
+
+        return self._runner.run(together())
+
+    def enqueue(self, **fields: Any) -> httpx.Response:
+        """Send a task; what is not given is a usual one."""
+        task = {"mac": "02:00:00:00:00:01", "task_type": "text", "data": {}, **fields}
+        return self.ask("POST", "/v1/tasks", json=task)
+
+    def send(self, raw: bytes, **headers: str) -> httpx.Response:
+        """Send bytes as a task."""
+        headers = {"content-type": "application/json", **headers}
+        return self.ask("POST", "/v1/tasks", content=raw, headers=headers)
+
+    def close(self) -> None:
+        """Close everything."""
+        self._runner.run(self._http.aclose())
+        self._runner.run(self.app.state.gate.client.close())
+        self._runner.close()
+        self.store.close()
+
+    async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return await self._http.request(method, path, **options)
+
+
+@contextmanager
+def served(url: str, folder: Path, **settings: Any) -> Iterator[httpx.Client]:
+    """Serve a store by `fairlane api` in a process; give what talks to it."""
+    environ = Settings(store_url=url, data_dir=folder, **settings).environ()
+    with Program([*COMMAND, "api", "--port=0"], folder / "api.log", environ, watched=False) as api:
+        eventually(lambda: "http://" in api.output(), 30.0)
+        base = next(word for word in api.output().split() if word.startswith("http://"))
+        with httpx.Client(base_url=base, timeout=30.0) as http:
+            eventually(lambda: http.get("/livez").status_code == 200, 30.0)
+            yield http
+
+
+def is_problem(answer: httpx.Response, status: int, code: str) -> bool:
+    """Prove that an answer is a problem with this status and code, and told as RFC 9457 says."""
+    assert (answer.status_code, answer.json().get("code")) == (status, code), answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == status
+    assert told["type"] == "urn:fairlane:problem:" + code.lower().replace("_", "-")
+    assert told["title"]
+    assert told["detail"]
+    assert (status in (429, 503)) == ("retry-after" in answer.headers)
+    return True

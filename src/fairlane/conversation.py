@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
 
 from fairlane.errors import (
@@ -92,7 +93,7 @@ class Session:
     def open(self) -> Talk[None]:
         """Check the store, and agree with it on the shared settings."""
         info = yield ("INFO", "server", "cluster", "memory", "persistence")
-        _check(info_of(info), self._wanted)
+        yield from _check(info_of(info), self._wanted)
         join = Join(self._wanted.opinions(), self._seen)
         stored, seen = self.decode(join, (yield from self._evaluate(join)))
         self._remember(seen)
@@ -223,7 +224,7 @@ def info_of(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, colon, value in lines if colon}
 
 
-def _check(info: Mapping[str, Any], settings: Settings) -> None:
+def _check(info: Mapping[str, Any], settings: Settings) -> Talk[None]:
     """Raise for a store that cannot hold our state; warn of one that can lose it."""
     if int(info.get("cluster_enabled", 0)):
         raise StoreUnsupported(
@@ -241,7 +242,30 @@ def _check(info: Mapping[str, Any], settings: Settings) -> None:
         risks.append(f"maxmemory-policy is {policy}, so keys may vanish; set noeviction")
     if not int(info.get("aof_enabled", 0)):
         risks.append("appendonly is off, so a crash loses accepted tasks; set appendonly yes")
+    elif settings.durability == "strict" and (yield from _syncs_never()):
+        risks.append("appendfsync is no, so a power cut loses 30 s of tasks; set everysec")
     if risks and settings.durability == "strict":
         raise StoreNotDurable("store: " + "; ".join(risks))
     for risk in risks:
-        log.warning("store: %s", risk)
+        _warn(settings.store_url, risk)
+
+
+def _syncs_never() -> Talk[bool]:
+    """Whether the server leaves it to its system when to write; False where it may not be asked.
+
+    Asked by who is strict only: a refusal stands in the server's log of access.
+    """
+    try:
+        reply = yield ("CONFIG", "GET", "appendfsync")
+    except StoreUnavailable:
+        raise
+    except FairlaneError:
+        return False
+    flat = [part for pair in reply.items() for part in pair] if isinstance(reply, dict) else reply
+    return [text(part) for part in flat][1:] == ["no"]
+
+
+@cache
+def _warn(store_url: str, risk: str) -> None:
+    """Say a risk once, however many clients this process has."""
+    log.warning("store: %s", risk)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import pytest
@@ -39,7 +38,9 @@ def opened(settings: Settings, **info: Any) -> Session:
     session = Session(settings)
     talk = session.open()
     next(talk)
-    talk.send({**INFO, **info})
+    command = talk.send({**INFO, **info})
+    if command[0] == "CONFIG":
+        talk.send({"appendfsync": "everysec"})
     with pytest.raises(StopIteration):
         talk.send(stored(settings))
     return session
@@ -88,17 +89,41 @@ def test_a_store_that_can(info: dict[str, Any]) -> None:
         ({"maxmemory_policy": "allkeys-lru"}, "allkeys-lru"),
         ({"maxmemory_policy": "volatile-lru"}, "volatile-lru"),
         ({"aof_enabled": 0}, "appendonly"),
+        ({"aof_enabled": "0"}, "appendonly"),
     ],
 )
 def test_a_store_that_can_lose_data_is_told_or_refused(
     info: dict[str, Any], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING):
-        opened(Settings(), **info)
-    assert told in caplog.text
+    """A17, A20."""
+    place = f"redis://{info}"
+    for _ in range(3):
+        opened(Settings(store_url=place), **info)
+    warnings = [record for record in caplog.records if record.name == "fairlane.store"]
+    assert [told in record.getMessage() for record in warnings] == [True], "once a process"
     with pytest.raises(StoreNotDurable, match=told):
         opened(Settings(durability="strict"), **info)
     opened(Settings(durability="strict"))
+
+
+@pytest.mark.parametrize(
+    "reply", [{"appendfsync": "no"}, {b"appendfsync": b"no"}, [b"appendfsync", b"no"]], ids=str
+)
+def test_a_store_that_leaves_it_to_its_system_when_to_write_is_not_for_the_strict(
+    reply: Any,
+) -> None:
+    talk = Session(Settings(durability="strict")).open()
+    next(talk)
+    assert talk.send(INFO) == ("CONFIG", "GET", "appendfsync")
+    with pytest.raises(StoreNotDurable, match="appendfsync"):
+        talk.send(reply)
+
+
+def test_a_server_that_may_not_be_asked_is_taken_at_its_word() -> None:
+    talk = Session(Settings(durability="strict")).open()
+    next(talk)
+    talk.send(INFO)
+    assert talk.throw(StoreError("unknown command 'CONFIG'"))[0] == "FCALL"
 
 
 def test_info_as_a_server_writes_it() -> None:

@@ -1,9 +1,9 @@
 -- What a task costs: worker time. It is estimated at the claim and settled when the lease ends.
 
--- One class up to 1 KiB of payload, and one more for each factor of four.
-local function size_class(id)
-  local bytes = call('HSTRLEN', TASK .. id, 'payload')
-  return bytes <= 1024 and 0 or math.ceil(math.log(bytes / 1024) / math.log(4))
+-- One class up to 1 KiB of payload, and one more for each factor of four. A record says only what
+-- is over 0.
+local function size_class(payload)
+  return #payload <= 1024 and 0 or math.ceil(math.log(#payload / 1024) / math.log(4))
 end
 
 -- The cost of a task before it runs, in units of a tag: the mean run time of its type and size, or
@@ -68,7 +68,7 @@ local function pay(d, cost, used)
 end
 
 -- Keep moving averages of how long tasks run: of the type and size, of the type, of the lane, and
--- of the device while it has tasks.
+-- of the device while it has tasks, which the next `save` writes.
 local function learn(d, task_type, size, ran_ms)
   local fields = { 'run_ms:' .. task_type .. ':' .. size, 'run_ms:' .. task_type,
     'service_ms:' .. d.lane.name }
@@ -81,6 +81,6 @@ local function learn(d, task_type, size, ran_ms)
   if d.whole.total > 0 or d.whole.leased > 0 then
     local own = task_type .. '.run_ms'
     local mean = tonumber(call('HGET', d.meta, own)) or ran_ms
-    call('HSET', d.meta, own, string.format('%.3f', mean + (ran_ms - mean) * 0.1))
+    d.learnt = { [own] = string.format('%.3f', mean + (ran_ms - mean) * 0.1) }
   end
 end

@@ -58,12 +58,13 @@ end
 -- Put a task into its device's queue: `next` is the end served next, else the end of arrivals.
 -- Returns the queue's length; 1 means that the device had no queue and may need a seat.
 local function push(d, id, created, next)
-  d.oldest = older(d.oldest, created)
+  d.oldest, d.has_queue = older(d.oldest, created), true
   return call(next and C.order == 'fifo' and 'LPUSH' or 'RPUSH', d.queue, id)
 end
 
 -- Take a task out of its device's queue: an end is O(1), the middle an LREM that the caller bounds.
 local function unqueue(d, id, created)
+  d.has_queue = nil
   if call('LINDEX', d.queue, 0) == id then
     call('LPOP', d.queue)
   elseif call('LINDEX', d.queue, -1) == id then
@@ -81,6 +82,9 @@ local function refresh_oldest(d)
   local lifo, left = C.order == 'lifo', nil
   for at = 0, 63 do
     local id = call('LINDEX', d.queue, lifo and -1 - at or at)
+    if at == 0 then
+      d.has_queue = id and true
+    end
     local f = id and call('HMGET', TASK .. id, 'created_at', 'attempt')
     left = older(left, f and tonumber(f[1]))
     if not id or not (lifo or f[2]) then
@@ -92,7 +96,8 @@ local function refresh_oldest(d)
   end
   if d.whole.oldest == d.oldest then
     d.whole.oldest = nil
-    for name in string.gmatch(C.lanes, '[^,]+') do
+    local lanes = d.whole.total == d.pending and '' or C.lanes
+    for name in string.gmatch(lanes, '[^,]+') do
       if name ~= d.lane.name then
         local field = lane_of(name).field .. 'oldest_created_at'
         d.whole.oldest = older(d.whole.oldest, tonumber(call('HGET', d.meta, field)))
@@ -106,6 +111,11 @@ end
 local function count_leases(d, n)
   d.leased, d.whole.leased, d.is_counted = d.leased + n, d.whole.leased + n, true
   local suffix = d.lane.suffix .. (d.site == 'default' and '' or '@' .. d.site)
+  local round = d.lane.round
+  if round then
+    round.leases[suffix] = (round.leases[suffix] or 0) + n
+    return
+  end
   local left = call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
   if left == 0 and d.site ~= 'default' and C.policy == 'aging' then
     -- Under `fair` a site's keys go when nobody of it can go either.
@@ -129,8 +139,13 @@ end
 -- device.
 local function count_pending(d, delta)
   local total, limit = d.whole.total, C.max_per_mac_pending
-  call('INCRBY', GLOBAL_PENDING, delta)
-  call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
+  local round = d.lane.round
+  if round then
+    round.pending = round.pending + delta
+  else
+    call('INCRBY', GLOBAL_PENDING, delta)
+    call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
+  end
   count_site(d.site, delta)
   if total > limit then
     call('SADD', OVERLOADED, d.mac)
@@ -204,6 +219,9 @@ local function save(d, delta)
     if d.leased > 0 then
       set[at + 3], set[at + 4] = own .. 'leased', d.leased
     end
+  end
+  for field, mean in pairs(d.learnt or {}) do
+    set[#set + 1], set[#set + 2] = field, mean
   end
   if d.oldest ~= d.oldest_before and whole.total > 0 then
     local at = #set

@@ -19,6 +19,9 @@ end
 -- Note among those served first a device with less running than it is promised, and no other.
 local function set_floor(d)
   if is_below_floor(d) then
+    if d.lane.round then
+      d.lane.round.nobody_below = nil
+    end
     call('ZADD', FLOOR .. d.lane.suffix, d.turn, d.mac)
   elseif d.min_running then
     call('ZREM', FLOOR .. d.lane.suffix, d.mac)
@@ -40,6 +43,7 @@ local function step_back(L, name)
   if C.policy ~= 'fair' or call('ZCARD', order_of_devices(L, name).schedule) > 0 then
     return
   end
+  end_round(L)
   local site = site_of(L, name)
   local tag, place = tag_of(site)
   if place == 'scheduled' then
@@ -65,6 +69,9 @@ local function leave(d)
   local order = place_of(d)
   local score = call('ZSCORE', order.schedule, d.mac)
   if score then
+    if d.lane.round then
+      d.lane.round.waiting = nil
+    end
     call('ZREM', order.schedule, d.mac)
     call('ZREM', WAITING .. d.lane.suffix, d.mac)
     if d.min_running then
@@ -82,7 +89,10 @@ end
 -- neither paused, nor in backoff, nor in a two-step turn, nor at one of its limits.
 local function can_go(d)
   local L = d.lane
-  if d.paused or call('LLEN', d.queue) == 0 or call('ZSCORE', BACKOFF .. L.suffix, d.mac)
+  if d.has_queue == nil then
+    d.has_queue = call('LLEN', d.queue) > 0
+  end
+  if d.paused or not d.has_queue or call('ZSCORE', BACKOFF .. L.suffix, d.mac)
     or call('ZSCORE', TURNS, d.turn_id)
     or d.max_running and d.whole.leased >= d.max_running then
     return false
@@ -91,6 +101,7 @@ local function can_go(d)
     return true
   end
   local due = token_due(d)
+  L.next_due = nil
   if due then
     call('ZADD', THROTTLED .. L.suffix, due, d.mac)
   else
@@ -113,6 +124,9 @@ local function seat(d)
       set_floor(d)
     end
     return false
+  end
+  if d.lane.round then
+    d.lane.round.alone, d.lane.round.waiting, d.lane.round.nobody_starves = nil, nil, nil
   end
   if C.policy == 'fair' then
     if call('ZCARD', d.order.schedule) == 0 then
@@ -149,11 +163,19 @@ local function starved(L, mac)
       end
     end
   else
+    local round = L.round
+    if round and round.nobody_starves then
+      return false
+    end
     local first = call('ZRANGE', WAITING .. L.suffix, 0, 1, 'WITHSCORES')
     for i = 1, #first, 2 do
       if first[i] ~= mac and tonumber(first[i + 1]) <= limit then
         return true
       end
+    end
+    if round then
+      -- Turns only move a device back.
+      round.nobody_starves = (tonumber(first[2]) or now) > limit
     end
   end
   return false
@@ -180,11 +202,15 @@ end
 
 -- Of the devices with less running than they are promised, the one served longest ago.
 local function next_below_floor(L)
+  if L.round.nobody_below then
+    return nil
+  end
   local mac = call('ZRANGE', FLOOR .. L.suffix, 0, 0)[1]
   local d = mac and device(mac, L)
   if d then
     d.most = d.min_running - d.whole.leased
   end
+  L.round.nobody_below = not d
   return d
 end
 
@@ -197,7 +223,7 @@ end
 -- One turn in four may go, before `mac` whose turn it is, to the device longest in `waiting` past
 -- T_starve, with a batch of 1, if neither its tag nor its site's is more than a task ahead.
 local function next_by_guard(L, exclude_mac, mac)
-  local turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0
+  local turns = L.round.turns + L.round.taken
   local first = turns % 4 == 3 and call('ZRANGE', WAITING .. L.suffix, 0, 0, 'WITHSCORES') or {}
   if not first[1] or first[1] == mac or first[1] == exclude_mac
     or tonumber(first[2]) > now - C.starvation_after_ms then
@@ -205,8 +231,8 @@ local function next_by_guard(L, exclude_mac, mac)
   end
   local d = device(first[1], L)
   local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
-  local f = call('HMGET', TASK .. id, 'task_type', 'cost_ms')
-  local cost = f[1] and estimate(d, {}, f[1], size_class(id), tonumber(f[2])) or 1
+  local f = call('HMGET', TASK .. id, 'task_type', 'size', 'cost_ms')
+  local cost = f[1] and estimate(d, L.round.means, f[1], f[2] or 0, tonumber(f[3])) or 1
   place_of(d)
   local ahead, site_ahead = tag_of(d) - progress(d.order), tag_of(site) - progress(site.order)
   if ahead <= cost / d.weight and site_ahead <= cost then
@@ -216,14 +242,18 @@ local function next_by_guard(L, exclude_mac, mac)
 end
 
 -- The device whose turn it is, or nil: `d.tag` is its tag, `d.site_tag` its site's unless that is
--- alone, and `d.most` how many tasks a turn out of order may take. Only turns in order move v.
+-- alone, and `d.most` how many tasks a turn out of order may take. Only turns in order move v. The
+-- lane must be in a round.
 local function next_device(L, exclude_mac)
   local d = next_below_floor(L)
   if C.policy == 'aging' then
     return d or next_under_aging(L, exclude_mac)
   end
   local sites = order_of_sites(L)
-  local top = call('ZREVRANGE', sites.schedule, 0, 1, 'WITHSCORES')
+  local round = L.round
+  local top = round.alone and { round.alone }
+    or call('ZREVRANGE', sites.schedule, 0, 1, 'WITHSCORES')
+  round.alone = not top[3] and top[1]
   local at = 1
   if top[3] and exclude_mac ~= '' then
     local first = order_of_devices(L, top[1]).schedule
@@ -248,12 +278,12 @@ local function next_device(L, exclude_mac)
   place_of(d)
   d.tag = -score
   if d.tag > virtual_time(order) then
-    call('HSET', order.virtual, order.v, d.tag)
+    advance(order, d.tag)
   end
   if top[3] then
     d.site_tag = -tonumber(top[at + 1])
     if d.site_tag > virtual_time(sites) then
-      call('HSET', sites.virtual, sites.v, d.site_tag)
+      advance(sites, d.site_tag)
     end
   end
   return d
@@ -264,7 +294,9 @@ end
 local function batch_size(d, room)
   local size = starved(d.lane, d.mac) and C.min_batch_size or C.batch_size
   if C.policy == 'fair' then
-    size = math.min(size, math.max(1, math.floor(room / call('ZCARD', WAITING .. d.lane.suffix))))
+    local round = d.lane.round
+    round.waiting = round.waiting or call('ZCARD', WAITING .. d.lane.suffix)
+    size = math.min(size, math.max(1, math.floor(room / round.waiting)))
   end
   return math.min(size, room, d.most or size, allowance(d))
 end
@@ -277,11 +309,15 @@ local function settle_turn(d, charged)
   if d.site_tag and charged > 0 then
     put_tag(site_of(L, d.site), d.site_tag + charged, 'scheduled')
   end
-  if call('LLEN', d.queue) > 0 and (not d.limited or can_go(d)) then
+  if d.has_queue == nil then
+    d.has_queue = call('LLEN', d.queue) > 0
+  end
+  if d.has_queue and (not d.limited or can_go(d)) then
     rank(d, fair and charged > 0 and free_tag(order, tag) or tag)
   else
     call('ZREM', order.schedule, d.mac)
     call('ZREM', WAITING .. L.suffix, d.mac)
+    L.round.waiting = nil
     if d.min_running then
       call('ZREM', FLOOR .. L.suffix, d.mac)
     end

@@ -11,8 +11,16 @@
 local UNITS_PER_MS = 16000
 
 local function order_of_sites(L)
-  return { schedule = SITES .. L.suffix, finish = SITES_FINISH .. L.suffix,
+  local round = L.round
+  if round and round.sites then
+    return round.sites
+  end
+  local order = { schedule = SITES .. L.suffix, finish = SITES_FINISH .. L.suffix,
     virtual = VIRTUAL .. L.suffix, v = 'site_v', joined = 'site_joined', work = 'site_work' }
+  if round then
+    round.sites, order.is_shared = order, true
+  end
+  return order
 end
 
 -- Under `aging` there are no sites: one order takes all devices of the lane.
@@ -21,8 +29,16 @@ local function order_of_devices(L, site)
   if C.policy == 'fair' and site ~= 'default' then
     suffix = suffix .. '@' .. site
   end
-  return { schedule = SCHEDULE .. suffix, finish = FINISH .. suffix, virtual = VIRTUAL .. suffix,
-    v = 'v', joined = 'joined', work = 'work', extra = 'extra' }
+  local round = L.round
+  if round and round.orders[suffix] then
+    return round.orders[suffix]
+  end
+  local order = { schedule = SCHEDULE .. suffix, finish = FINISH .. suffix,
+    virtual = VIRTUAL .. suffix, v = 'v', joined = 'joined', work = 'work', extra = 'extra' }
+  if round then
+    round.orders[suffix], order.is_shared = order, true
+  end
+  return order
 end
 
 -- A site as an entrant of its lane; `inner` is the order of its devices.
@@ -42,9 +58,26 @@ local function place_of(d)
   return d.order
 end
 
+-- An order's virtual time, and the tag of its last newcomer.
 local function virtual_time(order)
-  local f = call('HMGET', order.virtual, order.v, order.joined)
-  return tonumber(f[1]) or 0, tonumber(f[2]) or 0
+  local known = order.known
+  if not known then
+    local f = call('HMGET', order.virtual, order.v, order.joined)
+    known = { v = tonumber(f[1]) or 0, joined = tonumber(f[2]) or 0 }
+    if order.is_shared then
+      order.known = known
+    end
+  end
+  return known.v, known.joined
+end
+
+-- v rises. In a round it is written once, at its end.
+local function advance(order, v)
+  if order.known then
+    order.known.v, order.has_advanced = v, true
+  else
+    call('HSET', order.virtual, order.v, v)
+  end
 end
 
 -- Weights other than 1 are kept as what they are more, in millionths, of all in the schedule: an
@@ -60,6 +93,7 @@ end
 -- the weights in the schedule. Newcomers alone do not move v, and may come without end.
 local function count_work(order, used)
   local entrants = call('ZCARD', order.schedule)
+  order.entrants = entrants
   if entrants > 0 then
     local extra = order.extra and tonumber(call('HGET', order.virtual, order.extra)) or 0
     -- No weight is under 0.001; what else would come of a store that somebody wrote to?
@@ -70,8 +104,7 @@ end
 
 -- How far an order has come, by its tags or by its work.
 local function progress(order)
-  local f = call('HMGET', order.virtual, order.v, order.work)
-  local v, work = tonumber(f[1]) or 0, tonumber(f[2]) or 0
+  local v, work = virtual_time(order), tonumber(call('HGET', order.virtual, order.work)) or 0
   if work < v then
     call('HSET', order.virtual, order.work, v)
   end
@@ -102,25 +135,34 @@ local function free_tag(order, tag)
   return tag + low
 end
 
--- An entrant's tag and where it stands, or nil.
-local function tag_of(e)
-  local score = call('ZSCORE', e.order.schedule, e.name)
-  if score then
-    return -tonumber(score), 'scheduled'
-  elseif e.held then
+-- The tag of an entrant that is in no schedule and where it stands, or nil.
+local function tag_away(e)
+  if e.held then
     return e.held, 'held'
   end
   local tag = tonumber(call('ZSCORE', e.order.finish, e.name))
   return tag, tag and 'remembered'
 end
 
+-- An entrant's tag and where it stands, or nil.
+local function tag_of(e)
+  local score = call('ZSCORE', e.order.schedule, e.name)
+  if score then
+    return -tonumber(score), 'scheduled'
+  end
+  return tag_away(e)
+end
+
 -- Write an entrant's tag where it belongs; `place` is where it stood, nil if nowhere.
 local function put_tag(e, tag, place)
   local order = e.order
   if place == 'scheduled' then
-    -- Its own tag is not in its way.
-    call('ZREM', order.schedule, e.name)
-    call('ZADD', order.schedule, -free_tag(order, tag), e.name)
+    if call('ZCOUNT', order.schedule, -tag, -tag) > 0 then
+      -- Its own tag is not in its way.
+      call('ZREM', order.schedule, e.name)
+      tag = free_tag(order, tag)
+    end
+    call('ZADD', order.schedule, -tag, e.name)
   elseif e.leased > 0 then
     e.held = tag
     call('HSET', e.hold, e.hold_field, tag)
@@ -145,7 +187,7 @@ end
 local function start_tag(e)
   local order = e.order
   local v, joined = virtual_time(order)
-  local tag, place = tag_of(e)
+  local tag, place = tag_away(e)
   if place == 'held' then
     e.held = nil
     call('HDEL', e.hold, e.hold_field)
@@ -155,6 +197,9 @@ local function start_tag(e)
   if not tag or tag <= v then
     tag = math.max(v, joined + 1)
     call('HSET', order.virtual, order.joined, tag)
+    if order.known then
+      order.known.joined = tag
+    end
   end
   return free_tag(order, tag)
 end
@@ -181,7 +226,7 @@ local function reap(order)
   if #past > 0 then
     call('ZREM', order.finish, unpack(past))
   elseif call('ZCARD', order.finish) > 100000 then
-    call('HSET', order.virtual, order.v, call('ZRANGE', order.finish, 0, 0, 'WITHSCORES')[2])
+    advance(order, tonumber(call('ZRANGE', order.finish, 0, 0, 'WITHSCORES')[2]))
   end
 end
 
@@ -190,4 +235,54 @@ end
 local function rest(order)
   call('UNLINK', order.finish)
   call('HDEL', order.virtual, order.v, order.joined, order.work)
+end
+
+-- A claim takes many turns in a lane. Its round is what they share: what was read once, and what
+-- is still to be written, once, when the round ends. What others would read meanwhile ends it.
+local function begin_round(L)
+  if not L.round then
+    L.round = { turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0, taken = 0,
+      pending = 0, leases = {}, inflight = {}, deadlines = {}, means = {}, orders = {} }
+  end
+  return L.round
+end
+
+-- A server's script may unpack some 8,000 values.
+local function each_part(list, write)
+  for at = 1, #list, 1000 do
+    write(unpack(list, at, math.min(at + 999, #list)))
+  end
+end
+
+local function write_order(order)
+  if order.has_advanced then
+    call('HSET', order.virtual, order.v, order.known.v)
+  end
+  order.known, order.is_shared, order.has_advanced = nil, nil, nil
+end
+
+local function end_round(L)
+  local round, virtual = L.round, VIRTUAL .. L.suffix
+  if not round then
+    return
+  end
+  L.round = nil
+  each_part(round.inflight, function(...) call('ZADD', INFLIGHT .. L.suffix, ...) end)
+  each_part(round.deadlines, function(...) call('ZREM', DEADLINES, ...) end)
+  if round.pending ~= 0 then
+    call('INCRBY', GLOBAL_PENDING, round.pending)
+    call('HINCRBY', virtual, 'pending', round.pending)
+  end
+  if round.taken > 0 then
+    call('HINCRBY', virtual, 'turns', round.taken)
+  end
+  for suffix, n in pairs(round.leases) do
+    call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
+  end
+  for _, order in pairs(round.orders) do
+    write_order(order)
+  end
+  if round.sites then
+    write_order(round.sites)
+  end
 end

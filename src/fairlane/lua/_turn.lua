@@ -30,6 +30,9 @@ end
 local function make_room(d)
   if d.limited then
     seat_everywhere(d)
+  elseif d.order and (d.order.entrants or 0) > 0 then
+    -- Somebody waits, and the order goes on.
+    return ring()
   end
   if d.leased == 0 then
     step_back(d.lane, d.site)
@@ -92,17 +95,33 @@ local function spread_ms(id, ms)
   return ms + math.floor(ms * C.defer_jitter_percent / 100 * part)
 end
 
+-- When the next backoff, token or delayed task falls due, or 0.
+local function next_due(L)
+  if L.next_due then
+    return L.next_due
+  end
+  local next
+  for _, key in ipairs({ BACKOFF .. L.suffix, THROTTLED .. L.suffix, DELAYED }) do
+    next = older(next, tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]))
+  end
+  return next or 0
+end
+
 -- End up to `limit` backoffs of a lane, let in devices with a new token, and bring back delayed
 -- tasks, that are due.
 local function resume(L, limit)
-  local throttled = THROTTLED .. L.suffix
+  local throttled, backoff = THROTTLED .. L.suffix, BACKOFF .. L.suffix
+  L.next_due = next_due(L)
+  if L.next_due == 0 or L.next_due > now then
+    return 0, 0
+  end
+  L.next_due = nil
   for _, mac in ipairs(call('ZRANGE', throttled, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
     call('ZREM', throttled, mac)
     if seat(device(mac, L)) then
       ring()
     end
   end
-  local backoff = BACKOFF .. L.suffix
   local due = call('ZRANGE', backoff, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, mac in ipairs(due) do
     local d = device(mac, L)
@@ -124,30 +143,22 @@ local function resume(L, limit)
   return #due, #tasks
 end
 
--- When the next backoff, token or delayed task falls due, or 0.
-local function next_due(L)
-  local next
-  for _, key in ipairs({ BACKOFF .. L.suffix, THROTTLED .. L.suffix, DELAYED }) do
-    next = older(next, tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]))
-  end
-  return next or 0
-end
-
--- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so.
+-- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so. The
+-- lane must be in a round.
 -- Returns the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids,
 -- what is to be charged (a task that lost its lease was charged the first time), and how many left
 -- the queue.
 local function take(d, n, holder, lease_ms, with_payload)
   local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
-  local fair, means = C.policy == 'fair', {}
+  local fair, round = C.policy == 'fair', L.round
   while #leased < n and #gone < n + 64 do
     local id = call(C.order == 'lifo' and 'RPOP' or 'LPOP', d.queue)
     if not id then
       break
     end
     local f = call('HMGET', TASK .. id, 'created_at', 'expires_at', 'attempt', 'misses', 'paid',
-      'task_type', 'cost_ms')
-    gone[#gone + 1] = id
+      'task_type', 'cost_ms', 'size')
+    gone[#gone + 1], round.deadlines[#round.deadlines + 1] = id, id
     d.stale = d.stale or not f[1] or tonumber(f[1]) == d.oldest
     if not f[1] then
       call('HINCRBY', TOTALS, 'corrupt', 1)
@@ -160,21 +171,17 @@ local function take(d, n, holder, lease_ms, with_payload)
       -- The interval doubles each time that nobody started the task, up to an hour.
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
       if fair and not f[5] then
-        local size = size_class(id)
-        local cost = estimate(d, means, f[6], size, tonumber(f[7]))
+        local cost = estimate(d, round.means, f[6], f[8] or 0, tonumber(f[7]))
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,
-          'paid', cost, 'size', size)
+          'paid', cost)
         charged = charged + cost
       else
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder)
       end
-      call('ZADD', INFLIGHT .. L.suffix, deadline, id)
+      round.inflight[#round.inflight + 1], round.inflight[#round.inflight + 2] = deadline, id
       leased[#leased + 1] = { id, attempt, f[6], d.mac,
         with_payload and call('HGET', TASK .. id, 'payload') or '' }
     end
-  end
-  if #gone > 0 then
-    call('ZREM', DEADLINES, unpack(gone))
   end
   if #leased > 0 then
     local ids = {}
@@ -185,7 +192,8 @@ local function take(d, n, holder, lease_ms, with_payload)
     count_leases(d, #leased)
     spend_tokens(d, #leased)
   end
-  d.turn, d.served = call('HINCRBY', VIRTUAL .. L.suffix, 'turns', 1), now
+  round.taken = round.taken + 1
+  d.turn, d.served = round.turns + round.taken, now
   return leased, expired, charged, #gone
 end
 

@@ -13,9 +13,10 @@ local fair = C.policy == 'fair'
 
 resume(L, 64)
 local room = want > 0 and want or credits(L)
-local leased, expired, orders = {}, {}, {}
+local leased, expired, orders, several = {}, {}, {}, false
 -- Every round takes a task or a device out, so this bound is met only by a spoilt queue.
 for _ = 1, room + 64 do
+  begin_round(L)
   local d = room > 0 and next_device(L, exclude_mac)
   if not d then
     break
@@ -23,7 +24,7 @@ for _ = 1, room + 64 do
   local got, late, charged, gone = take(d, batch_size(d, room), holder, C.lease_ms, with_payload)
   save(d, -gone)
   settle_turn(d, charged)
-  orders[d.site] = d.order
+  orders[d.site], several = d.order, several or d.site_tag
   for _, task in ipairs(got) do
     leased[#leased + 1] = task
   end
@@ -33,8 +34,9 @@ for _ = 1, room + 64 do
   room = room - #got
   exclude_mac = fair and '' or d.mac
 end
+end_round(L)
 if fair then
-  orders[''] = order_of_sites(L)
+  orders[''] = several and order_of_sites(L) or nil
   for _, order in pairs(orders) do
     reap(order)
   end

@@ -7,7 +7,9 @@
 local L, exclude_mac = lane_of(ARGV[2]), ARGV[3]
 
 resume(L, 64)
+begin_round(L)
 local d = next_device(L, exclude_mac)
+end_round(L)
 if not d then
   return nil
 end

@@ -31,6 +31,9 @@ call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'la
 if cost_ms ~= '0' then
   call('HSET', record, 'cost_ms', cost_ms)
 end
+if size_class(payload) > 0 then
+  call('HSET', record, 'size', size_class(payload))
+end
 call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)
 local queued = push(d, id, now, false)

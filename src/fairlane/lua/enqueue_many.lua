@@ -50,6 +50,9 @@ for _ = 1, #ARGV do
         if cost_ms ~= '0' then
           call('HSET', record, 'cost_ms', cost_ms)
         end
+        if size_class(payload) > 0 then
+          call('HSET', record, 'size', size_class(payload))
+        end
         deadlines[#deadlines + 1], deadlines[#deadlines + 2] = expires, id
         d.ids[#d.ids + 1] = id
         whole.site, whole.coming = site, whole.coming + 1

@@ -10,8 +10,10 @@ local lost = turn_lost(d, token)
 if lost then
   return lost
 end
+begin_round(d.lane)
 local leased, expired, charged, gone = take(d, math.min(1, allowance(d)), holder, C.lease_ms, false)
 save(d, -gone)
+end_round(d.lane)
 pay(d, charged)
 if d.limited then
   seat_everywhere(d)

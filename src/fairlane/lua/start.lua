@@ -8,7 +8,7 @@
 local id, attempt, worker, run_id = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'run_id', 'task_type', 'mac', 'lane',
-  'created_at', 'payload')
+  'created_at', 'payload', 'misses')
 local refused = not_current(id, f[1], f[2], attempt)
 if refused then
   return refused
@@ -18,7 +18,9 @@ end
 local deadline = now + C.lease_ms
 if f[1] == 'leased' then
   move(id, 'leased', 'running', 'worker', worker, 'run_id', run_id, 'started_at', now)
-  call('HDEL', TASK .. id, 'misses')
+  if f[9] then
+    call('HDEL', TASK .. id, 'misses')
+  end
   emit('started', f[5], f[6], id .. '.' .. attempt, worker)
 end
 call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, deadline, id)

@@ -20,6 +20,7 @@ that Lua can answer and the classes below together.
     │   └── FileNotKnown             FILE_NOT_FOUND
     ├── Conflict                     the state of things does not allow it
     │   ├── TaskConflict             TASK_CONFLICT      same id, another body
+    │   ├── IdempotencyConflict      IDEMPOTENCY_CONFLICT  same key, another body
     │   ├── TaskRunning              TASK_RUNNING       cancel it with force
     │   ├── TaskEnded                TASK_ENDED
     │   ├── StaleAttempt             STALE_ATTEMPT      a newer attempt, or an end, exists
@@ -119,6 +120,10 @@ class Conflict(FairlaneError):
 
 class TaskConflict(Conflict, code="TASK_CONFLICT"):
     """The task id is taken by a task with another device, type or body."""
+
+
+class IdempotencyConflict(Conflict, code="IDEMPOTENCY_CONFLICT"):
+    """The idempotency key stands for a task that was sent with another body."""
 
 
 class TaskRunning(Conflict, code="TASK_RUNNING"):

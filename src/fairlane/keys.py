@@ -89,6 +89,12 @@ TABLE: Final[tuple[Key, ...]] = (
     _key("TASK", "task:", "<task_id>", "Hash",
          "the record: state, payload, attempt, failures, defers, times, result or cause",
          "gone result_ttl_ms after its end; a dead one with its dead letter", "every task verb"),
+    _key("RECEIPTS", "receipts", "", "Hash",
+         "hash of an idempotency key in its caller's scope → when its receipt ends, when the task "
+         "was accepted, hash of the body, task id", "idempotency_cap; gone after "
+         "idempotency_ttl_ms", "enqueue, sweep"),
+    _key("RECEIPTS_DUE", "receipts_due", "", "ZSet", "the same hashes by when their receipt ends",
+         "as the receipts", "enqueue, sweep"),
     _key("DELAYED", "delayed", "", "ZSet", "task by its own due time (Defer, retry)",
          "delayed tasks", "defer, fail, sweep"),
     _key("DEADLINES", "deadlines", "", "ZSet", "pending or delayed task by its expiry",

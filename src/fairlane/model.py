@@ -70,21 +70,23 @@ class Task:
 class Receipt(msgspec.Struct, frozen=True, gc=False):
     """A task is stored; `known` when an earlier call had stored it, and then `state` is current.
 
-    `pending` is what the device had waiting, this task included (0 for a known task).
+    `pending` is what the device had waiting, this task included (0 for a known task). `state` is
+    None when an idempotency key outlived the record of its task, which has ended.
     """
 
     task_id: str
     mac: str
     created_at_ms: int
     pending: int
-    state: TaskState = TaskState.PENDING
+    state: TaskState | None = TaskState.PENDING
     known: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Admission said no and nothing was stored; an expected outcome, not an error.
 
-    `reason` is device_full, site_full or global_full; `pending` and `limit` are what was compared.
+    `reason` is device_full, site_full, global_full or idempotency_full; `pending` and `limit` are
+    what was compared.
     """
 
     task_id: str
@@ -161,7 +163,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep took back; `lost` are `task_id.attempt`, `workers` the ids of silent workers."""
+    """What a sweep took back; `lost` are `task_id.attempt`, `workers` the ids of silent workers.
+
+    `receipts` counts idempotency keys whose time is over.
+    """
 
     lost: tuple[str, ...]
     dead: tuple[str, ...]
@@ -169,6 +174,7 @@ class Swept:
     delays: int
     turns: int
     workers: tuple[str, ...]
+    receipts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

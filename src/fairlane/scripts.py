@@ -34,6 +34,7 @@ SHARED: Final = (
     "_order",
     "_turn",
     "_sites",
+    "_receipts",
     "_admission",
     "_capacity",
     "_epoch",

@@ -365,8 +365,12 @@ def _check_capacity(seen: _See) -> None:
 
 
 def _check_bounds(seen: _See) -> None:
-    """What bounds the lists (I21)."""
+    """What bounds the lists (I21); every receipt has its end."""
     settings = seen.settings
+    receipts = seen.hash(seen.keys.name("RECEIPTS"))
+    ends = {key: float(receipt.split()[0]) for key, receipt in receipts.items()}
+    assert ends == seen.scores("RECEIPTS_DUE")
+    assert len(receipts) <= settings.idempotency_cap
     assert len(seen.dead) <= settings.dead_letter_cap
     assert len(seen.get(seen.keys.doorbell, [])) <= 1
     assert len(seen.get(seen.keys.name("ABNORMAL"), [])) <= settings.abnormal_cap

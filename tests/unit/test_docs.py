@@ -94,7 +94,7 @@ def test_operations_explains_whatever_holds_a_device() -> None:
 
 def test_operations_explains_every_refusal() -> None:
     assert _first_column("## How to read a refusal") == set(
-        re.findall(r"return '(\w+_full)'", read("_admission"))
+        re.findall(r"return '(\w+_full)'", read("_admission") + read("_receipts"))
     )
 
 

@@ -227,6 +227,7 @@ def test_the_backlog_of_a_full_store_drains(store: Store) -> None:
 LIVE = (
     verbs.Enqueue(mac(1), LANE, {}, task_id="a"),
     verbs.Enqueue(mac(2), LANE, {}, site="home"),
+    verbs.Enqueue(mac(2), LANE, {}, idempotency_key="a"),
     verbs.Claim(LANE, 1),
     verbs.Start("a", 1, "worker", "run"),
     verbs.Heartbeat("host:1:a", [LANE], 1, active=[("a", 1)]),

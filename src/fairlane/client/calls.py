@@ -12,14 +12,14 @@ import redis
 from fairlane import verbs
 from fairlane.client.store import ours
 from fairlane.conversation import Command, NoFunction, Session, Talk, event_of
-from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, TaskConflict
+from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused
 from fairlane.keys import Keys
 from fairlane.model import Event, Receipt, Refusal
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
-from fairlane.verbs.accept import MAX_ITEMS, Item
+from fairlane.verbs.accept import MAX_ITEMS, Item, Verdict
 
-V = TypeVar("V", bound=Receipt | Refusal | TaskConflict)
+V = TypeVar("V", bound=Verdict)
 _EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
 log = logging.getLogger("fairlane.admission")
 

@@ -25,14 +25,14 @@ from fairlane.client.calls import (
 from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
 from fairlane.conversation import Session, Talk
-from fairlane.errors import FairlaneError, TaskConflict
+from fairlane.errors import FairlaneError
 from fairlane.faults import arm, fault
 from fairlane.keys import Keys
-from fairlane.model import Device, Event, Receipt, Refusal, Seen, TaskRecord
+from fairlane.model import Device, Event, Receipt, Seen, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
-from fairlane.verbs.accept import Item
+from fairlane.verbs.accept import Item, Verdict
 
 R = TypeVar("R")
 
@@ -118,19 +118,22 @@ class Client:
         ttl_ms: int | None = None,
         cost_ms: int | None = None,
         site: str | None = None,
+        idempotency_key: str | None = None,
+        caller: str = "",
     ) -> Receipt:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
         task = verbs.Enqueue(
-            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site
-        )
+            mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site,
+            idempotency_key=idempotency_key, caller=caller,
+        )  # fmt: skip
         fault("client.before_enqueue")
         verdict = self.run(task)
         fault("client.after_enqueue")
         return accepted(verdict)
 
-    def enqueue_many(self, items: Iterable[Item]) -> list[Receipt | Refusal | TaskConflict]:
+    def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
         """Store up to 1,000 tasks, 250 in a round trip, with a verdict for each."""
-        verdicts: list[Receipt | Refusal | TaskConflict] = []
+        verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += self.run(batch)
         return told(verdicts)

@@ -62,11 +62,14 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """A stored task; `known` when an earlier call had stored it."""
+    """A stored task; `known` when an earlier call had stored it.
+
+    `state` is null when an idempotency key outlived the record of its task, which has ended.
+    """
 
     task_id: str
     mac: str
-    state: TaskState
+    state: TaskState | None
     created_at: str | None
     pending: int
     known: bool

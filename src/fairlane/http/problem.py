@@ -40,6 +40,7 @@ _STATUS: Final[Mapping[type[FairlaneError], int]] = {
     errors.InvalidHandler: 503,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.IdempotencyConflict: 422,
     errors.ConfigMismatch: 503,
     errors.StoreError: 503,
     errors.ClockRefused: 503,
@@ -109,7 +110,7 @@ def problem_of_refusal(refusal: Refusal, *, refuses_all: bool) -> Problem:
 
     `refuses_all` says that admission is the document's, which refuses everybody at once.
     """
-    is_own = refusal.reason in ("device_full", "site_full") and not refuses_all
+    is_own = refusal.reason not in ("global_full", "store_full") and not refuses_all
     retry_after_s = max(1, ceil(refusal.retry_after_ms / 1000))
     return Problem(
         429 if is_own else 503,

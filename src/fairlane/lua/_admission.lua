@@ -129,6 +129,10 @@ end
 -- How long until a count has fallen to where it admits again, from the measured drain rate, of
 -- which a site or device has its fair share; the watermark's interval when none was measured.
 local function retry_after_ms(reason, pending, low)
+  if reason == 'idempotency_full' then
+    local first = call('ZRANGE', RECEIPTS_DUE, 0, 0, 'WITHSCORES')[2]
+    return math.max(1000, math.min(600000, tonumber(first) - now))
+  end
   local rate = tonumber(call('HGET', CAPACITY, 'drained_per_hour')) or 0
   if rate <= 0 then
     return 15000

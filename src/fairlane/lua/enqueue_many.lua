@@ -1,9 +1,10 @@
 -- Store many tasks in one step, with a verdict for each.
 --
--- They come in groups: type, lane, ttl_ms, cost_ms, site, n, then n times id, mac, payload.
+-- They come in groups: type, lane, ttl_ms, cost_ms, site, n, then n times id, mac, payload; with -n
+-- for n, each has a receipt for its idempotency key too.
 -- Returns  the clock, then per task: the device's pending tasks after it (accepted), or
---          {'known', created_at, state}, {'refused', reason, pending, limit, retry_after_ms},
---          {'conflict', task_id}
+--          {'known', created_at, state or '', task_id}, {'conflict', task_id} of the id,
+--          {'mismatch', task_id} of the key, {'refused', reason, pending, limit, retry_after_ms}
 -- Errors   none: a task that cannot be stored does not stop its neighbours
 -- Twice    answers `known` for what the first run stored: a re-send is safe
 
@@ -25,21 +26,41 @@ for _ = 1, #ARGV do
     break
   end
   local task_type, lane, ttl_ms, cost_ms = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-  local given_site, first = ARGV[at + 4], at + 6
+  local given_site, first, n = ARGV[at + 4], at + 6, tonumber(ARGV[at + 5])
+  local width = n < 0 and 4 or 3
   local expires = ttl_ms == '0' and usual or string.format('%.0f', now + ttl_ms)
-  at = first + 3 * ARGV[at + 5]
-  for item = first, at - 1, 3 do
+  at = first + width * math.abs(n)
+  for item = first, at - 1, width do
     local id, mac, payload = ARGV[item], ARGV[item + 1], ARGV[item + 2]
-    local record = TASK .. id
-    if call('EXISTS', record) == 1 then
+    local given = width == 4 and ARGV[item + 3] or ''
+    local record, receipt = TASK .. id, receipt_for(given)
+    if receipt then
+      reply[#reply + 1] = receipt.same
+        and { 'known', receipt.created, receipt.state, receipt.id } or { 'mismatch', receipt.id }
+    elseif call('EXISTS', record) == 1 then
       local f = call('HMGET', record, 'mac', 'task_type', 'payload', 'created_at', 'state')
       local same = f[1] == mac and f[2] == task_type and f[3] == payload
-      reply[#reply + 1] = same and { 'known', tonumber(f[4]), f[5] } or { 'conflict', id }
+      local reason, count, limit, low
+      if same then
+        reason, count, limit, low = receipt_refusal(given)
+      end
+      if reason then
+        refused[reason] = (refused[reason] or 0) + 1
+        reply[#reply + 1] = { 'refused', reason, count, limit, retry_after_ms(reason, count, low) }
+      elseif same then
+        keep_receipt(given, id, f[4])
+        reply[#reply + 1] = { 'known', tonumber(f[4]), f[5], id }
+      else
+        reply[#reply + 1] = { 'conflict', id }
+      end
     else
       local d = lanes[lane] and lanes[lane].devices[mac] or meet(mac, lane)
       local whole, site = d.whole, d.whole.site or site_for(d, given_site)
       local count = whole.total + whole.coming
-      local reason, pending, limit, low = refusal(levels, d, site, count)
+      local reason, pending, limit, low = receipt_refusal(given)
+      if not reason then
+        reason, pending, limit, low = refusal(levels, d, site, count)
+      end
       if reason then
         refused[reason] = (refused[reason] or 0) + 1
         reply[#reply + 1] = { 'refused', reason, pending, limit,
@@ -53,6 +74,7 @@ for _ = 1, #ARGV do
         if size_class(payload) > 0 then
           call('HSET', record, 'size', size_class(payload))
         end
+        keep_receipt(given, id, now)
         deadlines[#deadlines + 1], deadlines[#deadlines + 2] = expires, id
         d.ids[#d.ids + 1] = id
         whole.site, whole.coming = site, whole.coming + 1

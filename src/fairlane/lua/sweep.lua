@@ -3,7 +3,8 @@
 -- At most `limit` of each kind and lane. A lease lost before its start costs the task nothing; a
 -- lost start counts as a failure, and past max_attempts the task is dead with cause worker_lost.
 --
--- Returns  {lost "id.attempt"…, dead ids…, backoffs ended, delays ended, turns ended, workers gone}
+-- Returns  {lost "id.attempt"…, dead ids…, backoffs ended, delays ended, turns ended, workers gone,
+--          receipts of idempotency keys that are over}
 -- Errors   none
 -- Twice    takes back the next ones, or none
 -- Flags    allow-oom
@@ -70,4 +71,4 @@ end
 if #gone > 0 then
   count_slots()
 end
-return { lost, dead, backoffs, delays, #turns, gone }
+return { lost, dead, backoffs, delays, #turns, gone, reap_receipts(limit) }

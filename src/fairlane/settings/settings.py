@@ -93,6 +93,10 @@ class Settings:
     max_result_bytes: int = _shared(256 * 1024, "a task's encoded result")
     task_ttl_ms: int = _shared(3_600_000, "a task older than this is expired")
     result_ttl_ms: int = _shared(3_600_000, "how long an ended task stays readable")
+    idempotency_ttl_ms: int = _shared(86_400_000, "how long an idempotency key stands for its task")
+    idempotency_cap: int = _shared(
+        1_000_000, "idempotency keys kept; then tasks with one are refused"
+    )
     aging_max_wait_ms: int = _shared(formulas.AGING_MAX_WAIT_MS, "W_max")
     aging_weight: float = _shared(formulas.AGING_WEIGHT, "α")
     starvation_after_ms: int = _shared(formulas.STARVATION_AFTER_MS, "T_starve")

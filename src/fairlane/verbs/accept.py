@@ -6,24 +6,34 @@ spelling of the MAC, the id chosen, the data encoded), so sending it twice store
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, ClassVar, Final, TypeAlias
 
-from fairlane.errors import InvalidData, PayloadTooLarge, TaskConflict, UnknownTaskType
+from fairlane.errors import (
+    IdempotencyConflict,
+    InvalidData,
+    PayloadTooLarge,
+    TaskConflict,
+    UnknownTaskType,
+)
 from fairlane.ids import checked_task_id, new_task_id, new_task_ids
 from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
 from fairlane.settings import Settings
 from fairlane.verbs.bounds import checked_site, shown
+from fairlane.verbs.receipt import IdempotencyKey
 from fairlane.verbs.verb import Arg, Verb, text
 
 MAX_ITEMS: Final = 1_000
 #: No task outlives a week: deadlines stay in the range that every store keeps exactly.
 MAX_MS: Final = 7 * 24 * 3_600_000
 _MAX_INPUT_BYTES: Final = 512 * 1024 * 1024
-_STATES: Final = {str(state).encode(): state for state in TaskState}
+_STATES: Final[Mapping[bytes, TaskState | None]] = {
+    b"": None,
+    **{str(state).encode(): state for state in TaskState},
+}
 
 
 class Enqueue(Verb[Receipt | Refusal]):
@@ -32,11 +42,14 @@ class Enqueue(Verb[Receipt | Refusal]):
     `mac` in any usual notation; `data` a JSON object of at most `max_payload_bytes`; `ttl_ms` how
     long it may wait, the store's `task_ttl_ms` when None; `cost_ms` how long it will run, by the
     caller's estimate, counted within ¼ to 4 times the store's own; `site` the group that the device
-    joins when it has no tasks yet, by the settings' `sites` when None. Raises InvalidMac,
-    InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict.
+    joins when it has no tasks yet, by the settings' `sites` when None. `idempotency_key` is 1 to
+    255 printable characters in the scope of `caller`: for `idempotency_ttl_ms` the same key with
+    the same body (device, type, data and all that is said here) is the same task. Raises
+    InvalidMac, InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict,
+    IdempotencyConflict.
     """
 
-    __slots__ = ("cost_ms", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
+    __slots__ = ("cost_ms", "key", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
     REPEATABLE: ClassVar[bool] = True
 
     def __init__(
@@ -49,6 +62,8 @@ class Enqueue(Verb[Receipt | Refusal]):
         ttl_ms: int | None = None,
         cost_ms: int | None = None,
         site: str | None = None,
+        idempotency_key: str | None = None,
+        caller: str = "",
     ) -> None:
         self.mac: Final = canonical(mac)
         self.task_type: Final = task_type
@@ -57,9 +72,13 @@ class Enqueue(Verb[Receipt | Refusal]):
         self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_MS)
         self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms, MAX_MS)
         self.site: Final = "" if site is None else checked_site(site)
+        # An id that the caller chose is part of what he sent.
+        self.key: Final = (
+            None if idempotency_key is None else IdempotencyKey(idempotency_key, caller, task_id)
+        )
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, MAC, type, lane, payload, TTL, cost, site."""
+        """Return id, MAC, type, lane, payload, TTL, cost, site, receipt."""
         task_type = self.task_type
         lane = settings.lane_by_type.get(task_type) if type(task_type) is str else None
         if lane is None:
@@ -68,14 +87,19 @@ class Enqueue(Verb[Receipt | Refusal]):
             raise _too_large(self.payload, settings)
         site = self.site or (settings.site_of(self.mac) if settings.sites else "")
         return (self.task_id, self.mac, task_type, lane, self.payload, self.ttl_ms,
-                self.cost_ms, site)  # fmt: skip
+                self.cost_ms, site, "" if self.key is None else self.receipt())  # fmt: skip
+
+    def receipt(self) -> str:
+        """Return the hashes of the idempotency key and of the body; nothing without a key."""
+        said = (self.mac, self.task_type, self.ttl_ms, self.cost_ms, self.site)
+        return "" if self.key is None else self.key.receipt(self.payload, *said)
 
     def decode(self, reply: Any) -> Receipt | Refusal:
         """Return the receipt or the refusal."""
         if reply[0] == b"refused":
             return Refusal(self.task_id, self.mac, text(reply[1]), *map(int, reply[2:5]))
         return Receipt(
-            self.task_id,
+            text(reply[4]) if len(reply) > 4 else self.task_id,
             self.mac,
             created_at_ms=int(reply[1]),
             pending=int(reply[2]),
@@ -88,15 +112,20 @@ class Enqueue(Verb[Receipt | Refusal]):
 Item: TypeAlias = tuple[str, str, Mapping[str, Any]] | Mapping[str, Any] | Enqueue
 
 
-class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
+#: What becomes of an item.
+Verdict: TypeAlias = Receipt | Refusal | TaskConflict | IdempotencyConflict
+
+
+class EnqueueMany(Verb[list[Verdict]]):
     """Store many tasks in one step, with a verdict for each.
 
     Verdicts stand in the order of `items`, at most 1,000 of them: `(mac, task_type, data)`, or a
     mapping of Enqueue's arguments by name, or a ready Enqueue. A bad item raises what Enqueue
-    raises, before anything is sent; only a task id that another task has taken is a verdict.
+    raises, before anything is sent; only a task id or an idempotency key that stands for another
+    task is a verdict.
     """
 
-    __slots__ = ("_alike", "_ids", "_macs", "_payloads")
+    __slots__ = ("_alike", "_ids", "_keyed", "_macs", "_payloads")
     REPEATABLE: ClassVar[bool] = True
 
     def __init__(self, items: Iterable[Item]) -> None:
@@ -111,26 +140,42 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
             self._payloads = [encode("data", data, _MAX_INPUT_BYTES) for data in datas]
             self._ids = new_task_ids(len(items))
             self._alike = [(kind, 0, 0, "") for kind in kinds]
+            self._keyed: dict[int, Enqueue] = {}
         else:
             verbs = [*map(_enqueue_of, items)]
             self._macs = [verb.mac for verb in verbs]
             self._payloads = [verb.payload for verb in verbs]
             self._ids = [verb.task_id for verb in verbs]
             self._alike = [(verb.task_type, verb.ttl_ms, verb.cost_ms, verb.site) for verb in verbs]
+            self._keyed = {at: verb for at, verb in enumerate(verbs) if verb.key is not None}
 
     def args(self, settings: Settings) -> list[Arg]:
-        """Return groups of type, lane, TTL, cost, site, n, then n times id, MAC, payload."""
+        """Return groups of type, lane, TTL, cost, site, n, then n times id, MAC, payload.
+
+        In a group of -n each has its receipt too.
+        """
         if not 0 < len(self._ids) <= MAX_ITEMS:
             raise InvalidData(f"items: {len(self._ids)} tasks; send 1 to {MAX_ITEMS} at a time")
         largest = max(self._payloads, key=len)
         if len(largest) > settings.max_payload_bytes:
             raise _too_large(largest, settings)
-        own = zip(self._ids, self._macs, self._payloads, strict=True)
+        own: Iterator[tuple[Arg, ...]] = zip(self._ids, self._macs, self._payloads, strict=True)
+        if self._keyed:
+            return self._keyed_args(settings, own)
         args: list[Arg] = []
         for (kind, ttl_ms, cost_ms, site), group in groupby(self._shared(settings)):
             count = len([*group])
             args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, count)
             args += chain.from_iterable(islice(own, count))
+        return args
+
+    def _keyed_args(self, settings: Settings, own: Iterator[tuple[Arg, ...]]) -> list[Arg]:
+        """Return the groups where some items have an idempotency key: each of them is its own."""
+        args: list[Arg] = []
+        for at, (kind, ttl_ms, cost_ms, site) in enumerate(self._shared(settings)):
+            verb = self._keyed.get(at)
+            args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, -1 if verb else 1)
+            args += next(own) if verb is None else (*next(own), verb.receipt())
         return args
 
     def _shared(self, settings: Settings) -> Iterable[tuple[str, int, int, str]]:
@@ -142,7 +187,7 @@ class EnqueueMany(Verb[list[Receipt | Refusal | TaskConflict]]):
             for (*shared, site), mac in zip(self._alike, self._macs, strict=True)
         )
 
-    def decode(self, reply: Any) -> list[Receipt | Refusal | TaskConflict]:
+    def decode(self, reply: Any) -> list[Verdict]:
         """Return a verdict per item."""
         now, *verdicts = reply
         now = int(now)
@@ -165,9 +210,15 @@ def _enqueue_of(item: Item) -> Enqueue:
         ) from None
 
 
-def _verdict(task_id: str, mac: str, verdict: Sequence[Any]) -> Receipt | Refusal | TaskConflict:
+def _verdict(task_id: str, mac: str, verdict: Sequence[Any]) -> Verdict:
     if verdict[0] == b"known":
-        return Receipt(task_id, mac, int(verdict[1]), 0, _STATES[verdict[2]], known=True)
+        state, known_id = _STATES[verdict[2]], text(verdict[3])
+        return Receipt(known_id, mac, int(verdict[1]), 0, state, known=True)
+    if verdict[0] == b"mismatch":
+        return IdempotencyConflict(
+            f"idempotency_key: it stands for task {text(verdict[1])}, which came with another "
+            "body; use a new key"
+        )
     if verdict[0] == b"conflict":
         return TaskConflict(f"task_id: {task_id} is taken by another task; choose a new one")
     return Refusal(task_id, mac, text(verdict[1]), *map(int, verdict[2:5]))

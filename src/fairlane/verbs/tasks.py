@@ -186,9 +186,9 @@ class Sweep(Verb[Swept]):
 
     def decode(self, reply: Any) -> Swept:
         """Return what was taken back."""
-        lost, dead, backoffs, delays, turns, workers = reply
+        lost, dead, backoffs, delays, turns, workers, receipts = reply
         counts = (int(backoffs), int(delays), int(turns))
-        return Swept(texts(lost), texts(dead), *counts, texts(workers))
+        return Swept(texts(lost), texts(dead), *counts, texts(workers), int(receipts))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ that Lua can answer and the classes below together.
     │   ├── StaleAttempt             STALE_ATTEMPT      a newer attempt, or an end, exists
     │   ├── TurnLost                 TURN_LOST          the device's turn ended or is another's
     │   ├── LaneInUse                LANE_IN_USE        it still has tasks
+    │   ├── LimitsChanged            LIMITS_CHANGED     somebody else set the device's limits
     │   └── ConfigMismatch           CONFIG_MISMATCH    the store was set up otherwise
     ├── Refused                      REFUSED            admission said no; carries the Refusal
     ├── StoreError
@@ -144,6 +145,10 @@ class TurnLost(Conflict, code="TURN_LOST"):
 
 class LaneInUse(Conflict, code="LANE_IN_USE"):
     """A lane that still has tasks cannot be removed."""
+
+
+class LimitsChanged(Conflict, code="LIMITS_CHANGED"):
+    """The device's settings are not those that were read; somebody else has set them."""
 
 
 class ConfigMismatch(Conflict, code="CONFIG_MISMATCH"):

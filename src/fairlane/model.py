@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha1
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -238,6 +239,13 @@ class DeviceLimits:
     max_running: int = 0
     rate_per_s: float = 0.0
     site: str = ""
+
+    @property
+    def version(self) -> str:
+        """What tells these settings from others; `configure.lua` makes the same of its own."""
+        texts = (f"{self.weight:.6g}", f"{self.paused:d}", self.min_running, self.max_running,
+                 f"{self.rate_per_s:.6g}", self.site or "-")  # fmt: skip
+        return sha1(" ".join(map(str, texts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

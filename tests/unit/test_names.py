@@ -18,6 +18,7 @@ import pytest
 import fairlane
 from fairlane import errors, verbs
 from fairlane.errors import Conflict, FairlaneError
+from fairlane.http.app import ROUTES
 from fairlane.keys import ABNORMAL, TABLE
 from fairlane.model import TERMINAL, TRANSITIONS, TaskState
 from fairlane.scripts import PRELUDE, SHARED, called, definitions, read
@@ -29,6 +30,8 @@ LUA = SOURCE / "lua"
 BANNED = ("manager", "helper", "utils", "common", "base", "handle_", "process_")
 #: Names that the requirement document fixes.
 FIXED = ("process_mac_sensitive_tasks",)
+#: Routes that run no verb of their own.
+NO_VERB = {"events", "livez", "metrics", "readyz"}
 #: What the prelude can answer to any script.
 OF_EVERY_SCRIPT = {"CONFIG_CHANGED", "CLOCK_REFUSED"}
 
@@ -69,6 +72,15 @@ def test_one_sentence(verb: type[Verb[Any]]) -> None:
     assert test.exists(), f"{verb.__name__} has no test"
     told = ast.get_docstring(ast.parse(test.read_text(encoding="utf-8"))) or ""
     assert told.splitlines()[0] == sentence, "the class and its test differ"
+
+
+def test_a_route_has_the_name_and_the_sentence_of_its_verb() -> None:
+    sentences = {verb.SCRIPT: (verb.__doc__ or "").splitlines()[0] for verb in every_verb()}
+    routes = {route.name: route for route in ROUTES}
+    assert {*routes} - {*sentences} <= NO_VERB
+    for name in {*routes} & {*sentences}:
+        assert routes[name].summary == sentences[name]
+    assert len(routes) > len(NO_VERB)
 
 
 def test_one_file_for_each_verb() -> None:

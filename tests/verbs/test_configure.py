@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairlane import verbs
-from fairlane.errors import InvalidData, InvalidMac
+from fairlane.errors import InvalidData, InvalidMac, LimitsChanged
 from fairlane.model import DeviceLimits
 from support.store import Store, mac
 
@@ -199,3 +199,24 @@ def test_a_weight_and_a_site_at_once_leave_the_weights_of_both_sites_right(store
     store.run(verbs.Configure(mac(1), weight=0.5, site=""))
     assert store.finish(other)
     store.run(verbs.Configure(mac(1), weight=1))
+
+
+def test_limits_that_somebody_else_has_set_meanwhile_stay(store: Store) -> None:
+    read = store.run(verbs.Configure(mac(1), weight=2, rate_per_s=0.25, site="lab")).version
+    assert store.client.device(mac(1)).limits.version == read
+    store.run(verbs.Configure(mac(1), paused=True))
+    for versions in ([read], ["none"], [DeviceLimits().version, read]):
+        store.refuses(LimitsChanged, verbs.Configure(mac(1), weight=3, if_versions=versions))
+    now = store.client.device(mac(1)).limits.version
+    verb = verbs.Configure(mac(1), weight=3, if_versions=[read, now])
+    assert store.run(verb).weight == 3
+    with store.unchanged():
+        assert store.run(verb).weight == 3, "its answer was lost, and it is sent again"
+
+
+@pytest.mark.parametrize("weight", [1, 0.001, 1_000, 1 / 3, 123.456789])
+@pytest.mark.parametrize("rate_per_s", [0, 1e-6, 1_000_000, 2 / 3])
+def test_python_and_lua_tell_one_version(store: Store, weight: float, rate_per_s: float) -> None:
+    store.run(verbs.Configure(mac(1), weight, True, 1, 1_000_000, rate_per_s))
+    read = store.client.device(mac(1)).limits.version
+    store.run(verbs.Configure(mac(1), paused=False, if_versions=[read]))

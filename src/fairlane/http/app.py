@@ -6,14 +6,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib.metadata import version
+from typing import Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
+from starlette.responses import JSONResponse
 
 from fairlane.client import AsyncClient
-from fairlane.http import devices, enqueue, health, levels, problem, tasks
-from fairlane.http.caller import Identify, loopback_operator
+from fairlane.http import dead, devices, enqueue, health, levels, problem, tasks
+from fairlane.http.caller import Identify, caller, loopback_operator
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
 from fairlane.settings import Settings
+
+_ROUTERS: Final = (
+    tasks.router,
+    devices.router,
+    dead.router,
+    levels.router,
+    health.router,
+)
+#: Every route, those first that are asked most.
+ROUTES: Final = (
+    *enqueue.ROUTES,
+    *(route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)),
+)
 
 
 def create_app(
@@ -41,14 +57,22 @@ def create_app(
         # The pages of the documentation would load scripts of another host.
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,
         separate_input_output_schemas=False,
     )
     app.state.gate = Gate(client)
     app.state.identify = identify
     problem.install(app)
-    # First those that are asked most.
     app.router.routes[:0] = enqueue.ROUTES
-    for router in (tasks.router, devices.router, levels.router, health.router):
+    for router in _ROUTERS:
         app.include_router(router)
+    app.add_api_route("/openapi.json", _openapi, include_in_schema=False)
     return app
+
+
+async def _openapi(request: Request) -> JSONResponse:
+    """Describe the service to whoever may call it."""
+    caller(request)
+    schema = request.app.openapi()
+    root_path = request.scope.get("root_path", "").rstrip("/")
+    return JSONResponse({**schema, "servers": [{"url": root_path}]} if root_path else schema)

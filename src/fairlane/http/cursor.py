@@ -25,6 +25,11 @@ def offset_of(cursor: str) -> int:
     return int(found[1])
 
 
+def cursor_of(offset: int) -> str:
+    """Return what stands for a place in a list."""
+    return f"o{offset}"
+
+
 def next_cursor(offset: int, count: int, limit: int) -> str | None:
     """Return where a list goes on after `count` of the `limit` asked for; None at its end."""
-    return f"o{offset + count}" if count == limit else None
+    return cursor_of(offset + count) if count == limit else None

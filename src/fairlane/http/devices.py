@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane import verbs
@@ -22,6 +23,7 @@ from fairlane.verbs.devices import MAX_RATE_PER_S, MAX_RUNNING, MAX_WEIGHT
 router = APIRouter(route_class=StrictRoute, tags=["devices"])
 
 MOST: Final = 200
+_VERSION: Final = re.compile('"[0-9a-f]{16}"')
 
 
 class Page(BaseModel):
@@ -78,20 +80,43 @@ async def devices(request: Request, page: Annotated[Page, Query()]) -> answer.De
     responses=problems(401, 403, 422, 503),
 )
 async def inspect_device(request: Request, response: Response, mac: str) -> answer.Device:
-    """Answer a device; one that was never heard of has nothing pending."""
+    """Answer a device; one that was never heard of has nothing pending.
+
+    The ETag is that of its limits: send it as If-Match to change what you have seen, and no other.
+    """
     reader = caller(request).needs((*READERS, "device"))
     reader.owns(mac)
     gate: Gate = request.app.state.gate
-    return answer.device(await gate.run(device_verb(mac, gate.client.settings)))
+    found = await gate.run(device_verb(mac, gate.client.settings))
+    response.headers["ETag"] = f'"{found.limits.version}"'
+    return answer.device(found)
 
 
 @router.patch(
     "/v1/devices/{mac}",
     summary=sentence(verbs.Configure),
-    responses=problems(401, 403, 408, 413, 415, 422, 503),
+    responses=problems(401, 403, 408, 412, 413, 415, 422, 503),
 )
-async def configure(request: Request, mac: str, new: NewLimits) -> answer.DeviceLimits:
-    """Set what is named; answer all that is in force."""
+async def configure(
+    request: Request,
+    response: Response,
+    mac: str,
+    new: NewLimits,
+    if_match: Annotated[str, Header()] = "",
+) -> answer.DeviceLimits:
+    """Set what is named; answer all that is in force. With If-Match, only what was seen."""
     caller(request).needs(OPERATORS)
     gate: Gate = request.app.state.gate
-    return answer.limits(await gate.run(verbs.Configure(mac, **new.named())))
+    verb = verbs.Configure(mac, **new.named(), if_versions=_versions(if_match))
+    found = await gate.run(verb)
+    response.headers["ETag"] = f'"{found.version}"'
+    return answer.limits(found)
+
+
+def _versions(if_match: str) -> tuple[str, ...]:
+    """Return the versions of an If-Match; none for what matches anything."""
+    if if_match.strip() in ("", "*"):
+        return ()
+    # A weak one never matches, and what is no version is that of no device.
+    found = (tag.strip() for tag in if_match.split(","))
+    return tuple(tag.strip('"') for tag in found if _VERSION.fullmatch(tag)) or ("none",)

@@ -41,6 +41,7 @@ _STATUS: Final[Mapping[type[FairlaneError], int]] = {
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.IdempotencyConflict: 422,
+    errors.LimitsChanged: 412,
     errors.ConfigMismatch: 503,
     errors.StoreError: 503,
     errors.ClockRefused: 503,
@@ -53,6 +54,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "BODY_TOO_SLOW": "The body did not come in time.",
     "MALFORMED_JSON": "The body is no strict JSON.",
     "METHOD_NOT_ALLOWED": "The path is there, the method is not.",
+    "NOT_READY": "No task can be accepted and kept.",
     "PATH_NOT_FOUND": "Nothing is at this path.",
     "UNAUTHORIZED": "The caller is not known.",
     "UNSUPPORTED_MEDIA_TYPE": "The body's content type is not taken here.",
@@ -162,6 +164,11 @@ async def _of_request(_: Request, error: Exception) -> Response:
 
 async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    try:
+        # Who is not known is not told which paths there are.
+        request.app.state.identify(request)
+    except Problem as unknown:
+        return unknown.response()
     code = _CODES.get(error.status_code, f"HTTP_{error.status_code}")
     detail = f"{request.method} {ascii(request.url.path)[1:-1][:200]}: {error.detail}"
     return Problem(error.status_code, code, detail, headers=error.headers).response()

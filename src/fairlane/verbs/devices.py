@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -11,7 +12,7 @@ from fairlane.mac import canonical
 from fairlane.model import Device, DeviceLane, DeviceLimits
 from fairlane.settings import Settings
 from fairlane.verbs.bounds import Page, checked_count, checked_flag, checked_site, shown
-from fairlane.verbs.verb import Arg, Verb, pairs, text, texts
+from fairlane.verbs.verb import Arg, Verb, pairs, storable, text, texts
 
 MAX_WEIGHT: Final = 1_000.0
 MAX_RUNNING: Final = 1_000_000
@@ -25,7 +26,8 @@ class Configure(Verb[DeviceLimits]):
     None leaves a setting as it is. Weight 1, no pause, 0 for `min_running` (served first while it
     has fewer tasks running), `max_running` (never more at once) and `rate_per_s` (no more tasks a
     second), and no site (`""`) are the defaults; a device that has them all is not remembered.
-    Returns what is in force. Raises InvalidMac, InvalidData.
+    `if_versions` are those of the settings that it may change (`DeviceLimits.version`); none is
+    any. Returns what is in force. Raises InvalidMac, InvalidData, LimitsChanged.
     """
 
     mac: str
@@ -35,10 +37,11 @@ class Configure(Verb[DeviceLimits]):
     max_running: int | None = None
     rate_per_s: float | None = None
     site: str | None = None
+    if_versions: Sequence[str] = ()
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return device, weight, pause, limits and site, each or nothing."""
+        """Return device, weight, pause, limits and site, each or nothing, and the versions."""
         return (
             canonical(self.mac),
             _number("weight", self.weight, 1 / MAX_WEIGHT, MAX_WEIGHT),
@@ -48,6 +51,7 @@ class Configure(Verb[DeviceLimits]):
             "0" if self.rate_per_s == 0 and type(self.rate_per_s) in (int, float)
             else _number("rate_per_s", self.rate_per_s, 1 / MAX_RATE_PER_S, MAX_RATE_PER_S),
             "" if self.site is None else "-" if self.site == "" else checked_site(self.site),
+            " ".join(map(storable, self.if_versions)),
         )  # fmt: skip
 
     def decode(self, reply: Any) -> DeviceLimits:

@@ -1,0 +1,112 @@
+"""Dead letters over HTTP: listed by filter, brought back, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from fairlane import verbs
+from fairlane.http import dead
+from fairlane.model import TaskState
+from support.service import Service, is_problem
+from support.store import mac
+
+LIST, REDRIVE, DROP = "/v1/dead-letters", "/v1/dead-letters:redrive", "/v1/dead-letters:drop"
+
+
+@pytest.fixture
+def service(store_url: str) -> Iterator[Service]:
+    service = Service(store_url, max_attempts=1)
+    yield service
+    service.close()
+
+
+def bury(service: Service, device: int, cause: str = "boom") -> str:
+    """Let a task of a device die; return its id."""
+    task_id = service.store.enqueue(mac(device), "text", {"of": device}).task_id
+    (leased,) = service.store.run(verbs.Claim("text", 1)).leased
+    service.store.run(verbs.Start(task_id, leased.attempt, "worker", "run"))
+    service.store.run(verbs.Fail(task_id, leased.attempt, cause, "Traceback: <script>"))
+    assert service.store.task(task_id).state is TaskState.DEAD
+    return task_id
+
+
+def listed(service: Service, **query: str) -> list[str]:
+    letters = service.ask("GET", LIST, params=query).json()["dead_letters"]
+    return [letter["task_id"] for letter in letters]
+
+
+def test_dead_letters_are_told_whole_newest_first(service: Service) -> None:
+    first, second = bury(service, 1), bury(service, 2)
+    answer = service.ask("GET", LIST).json()
+    assert [letter["task_id"] for letter in answer["dead_letters"]] == [second, first]
+    assert answer["next_cursor"] is None
+    letter = answer["dead_letters"][1]
+    assert (letter["state"], letter["cause"], letter["data"]) == ("dead", "boom", {"of": 1})
+    assert letter["error"] == "Traceback: <script>"
+
+
+def test_a_filter_tells_which(service: Service) -> None:
+    one, other = bury(service, 1, "boom"), bury(service, 2, "crash")
+    assert listed(service, mac="0200.0000.0001") == [one]
+    assert listed(service, cause="crash") == [other]
+    assert listed(service, task_type="ocr") == []
+    ended = service.ask("GET", f"/v1/tasks/{other}").json()["ended_at"]
+    assert listed(service, before=ended) == [one]
+    assert listed(service, after=ended, mac=mac(1)) == []
+    assert is_problem(service.ask("GET", f"{LIST}?mac=zz"), 422, "INVALID_MAC")
+    assert is_problem(service.ask("GET", f"{LIST}?after=now"), 422, "INVALID_REQUEST")
+
+
+def test_pages_hold_each_letter_once(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pages that end in the middle of what is read at once, and looks that find too little.
+    monkeypatch.setattr(dead, "_AT_ONCE", 3)
+    monkeypatch.setattr(dead, "SCAN", 3)
+    buried = [bury(service, number % 2) for number in range(2, 12)]
+    seen, cursor = [], ""
+    while cursor is not None:
+        page = service.ask("GET", LIST, params={"limit": 2, "cursor": cursor}).json()
+        seen += [letter["task_id"] for letter in page["dead_letters"]]
+        cursor = page["next_cursor"]
+    assert seen == buried[::-1]
+
+
+def test_a_dead_letter_that_is_redriven_runs_anew(service: Service) -> None:
+    """A10: attempts and defers start anew, payload intact."""
+    task_id, other = bury(service, 1), bury(service, 2)
+    answer = service.ask("POST", REDRIVE, json={"task_ids": [task_id, task_id, "unknown"]})
+    assert answer.json() == {"matched": 2, "done": 1, "dry_run": False, "next_cursor": None}
+    told = service.ask("GET", f"/v1/tasks/{task_id}").json()
+    assert (told["state"], told["failures"], told["data"]) == ("pending", 0, {"of": 1})
+    assert listed(service) == [other]
+    again = service.ask("POST", REDRIVE, json={"task_ids": [task_id]})
+    assert again.json()["done"] == 0
+
+
+def test_a_dry_run_counts_and_changes_nothing(service: Service) -> None:
+    bury(service, 1)
+    for path in (REDRIVE, DROP):
+        answer = service.ask("POST", path, json={"mac": mac(1), "dry_run": True}).json()
+        assert (answer["matched"], answer["done"], answer["dry_run"]) == (1, 0, True)
+    assert len(listed(service)) == 1
+
+
+def test_everything_is_dropped_only_if_it_is_said(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead, "_AT_ONCE", 2)
+    monkeypatch.setattr(dead, "SCAN", 4)
+    buried = [bury(service, number) for number in range(1, 8)]
+    unsaid: tuple[dict[str, object], ...] = (
+        {}, {"all": False}, {"all": True, "mac": mac(1)}, {"task_ids": []}, {"all": 1},
+    )  # fmt: skip
+    for body in unsaid:
+        assert is_problem(service.ask("POST", DROP, json=body), 422, "INVALID_REQUEST")
+    assert len(listed(service, limit="200")) == 4
+    cursor, done = "", 0
+    while cursor is not None:
+        answer = service.ask("POST", DROP, json={"all": True, "cursor": cursor}).json()
+        done, cursor = done + answer["done"], answer["next_cursor"]
+    assert done == len(buried)
+    assert service.store.run(verbs.InspectTotals()).dead_letters == 0

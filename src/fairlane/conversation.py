@@ -23,10 +23,10 @@ from fairlane.errors import (
     StoreUnsupported,
 )
 from fairlane.keys import Keys
-from fairlane.model import Event, Seen
+from fairlane.model import Event, Fullness, Seen
 from fairlane.scripts import PREFIX, Library, is_library, load
 from fairlane.settings import Settings
-from fairlane.verbs import CheckEpoch, Join, Migrate, Overload, Verb
+from fairlane.verbs import CheckEpoch, Join, Measure, Migrate, Overload, Verb
 from fairlane.verbs.verb import Arg, pairs, text
 
 R = TypeVar("R")
@@ -109,6 +109,21 @@ class Session:
         seen = yield from self.call(CheckEpoch(self._seen, is_sweep))
         self._remember(seen)
         return seen
+
+    def measure(self, lasts_ms: int) -> Talk[Fullness]:
+        """Ask the server how full its memory is, and note that in the store; a change is logged."""
+        info = info_of((yield ("INFO", "memory")))
+        # What the server itself leaves out when it compares with its limit.
+        used = int(info["used_memory"]) - int(info.get("mem_not_counted_for_evict", 0))
+        found = yield from self.call(Measure(max(0, used), int(info["maxmemory"]), lasts_ms))
+        if found.has_changed and found.is_full:
+            log.error(
+                "store: %d %% of its maxmemory is used, so no task is taken in; it drains. Give it "
+                "more memory, or wait", found.percent,
+            )  # fmt: skip
+        elif found.has_changed:
+            log.warning("store: %d %% of its maxmemory is used; it takes tasks in", found.percent)
+        return found
 
     def _remember(self, seen: Seen) -> None:
         # A loss that the join in between has told is not told again.

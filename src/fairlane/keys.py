@@ -82,7 +82,8 @@ TABLE: Final[tuple[Key, ...]] = (
          "100,000; tags ≤ v are reaped", "claim, finish"),
     _key("SITES_PENDING", "sites_pending", "", "Hash",
          "pending tasks of every site but `default`, of all of these (`:all`), and the marks that "
-         "a site or the store (`:full`) has met its limit", "sites with tasks",
+         "a site or the store (`:full`) has met its limit, or its memory (`:store`: percent, until "
+         "when)", "sites with tasks",
          "every verb that moves a task"),
     _key("MACS", "mac:pending", "", "ZSet", "device by when its backlog began, in whatever lane",
          "devices with a pending task", "every verb that moves a task"),

@@ -86,8 +86,8 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Admission said no and nothing was stored; an expected outcome, not an error.
 
-    `reason` is device_full, site_full, global_full or idempotency_full; `pending` and `limit` are
-    what was compared.
+    `reason` is device_full, site_full, global_full, store_full or idempotency_full; `pending` and
+    `limit` are what was compared: tasks, percent of the store's memory, or keys.
     """
 
     task_id: str
@@ -312,6 +312,15 @@ class Watermark:
     dead_letters: int
     drained_per_hour: int
     timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fullness:
+    """How full the store's memory is; `is_full` when it takes no task in, `has_changed` if new."""
+
+    is_full: bool
+    percent: int
+    has_changed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.InspectEpoch: _after(_epoch, verbs.InspectEpoch()),
     verbs.Join: _after(_epoch, verbs.Join()),
     verbs.Lead: _after(_nothing, verbs.Lead("me")),
+    verbs.Measure: _after(_queued, verbs.Measure(95, 100)),
     verbs.Migrate: _after(_queued, verbs.Migrate()),
     verbs.Overload: _after(_queued, verbs.Overload()),
     verbs.Pop: lambda store: verbs.Pop(*_turn(store), "me"),

@@ -28,7 +28,7 @@ from fairlane.conversation import Session, Talk
 from fairlane.errors import FairlaneError
 from fairlane.faults import arm, fault
 from fairlane.keys import Keys
-from fairlane.model import Device, Event, Receipt, Seen, TaskRecord
+from fairlane.model import Device, Event, Fullness, Receipt, Seen, TaskRecord
 from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
@@ -186,6 +186,13 @@ class Client:
         The store may come back empty or older; `is_sweep` counts a sweep, by which that is told.
         """
         return self._carry(self._session.check_epoch(is_sweep=is_sweep))
+
+    def measure(self, lasts_ms: int = 30_000) -> Fullness:
+        """Note in the store how full its memory is, for `lasts_ms`; over the high mark it refuses.
+
+        Run it every so often, as the janitor does.
+        """
+        return self._carry(self._session.measure(lasts_ms))
 
     def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""

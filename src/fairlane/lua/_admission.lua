@@ -3,9 +3,22 @@
 
 -- The levels that admission compares, read once a script; the caller counts what it accepts.
 local function read_levels()
-  local f = call('HMGET', SITES_PENDING, ':all', ':full')
+  local f = call('HMGET', SITES_PENDING, ':all', ':full', ':store')
   return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = tonumber(f[1]) or 0,
-    full = f[2], crossed = 0, sites = {} }
+    full = f[2], store = f[3], crossed = 0, sites = {} }
+end
+
+-- To what percent of its memory the store must fall before it takes in tasks again.
+local function store_low_mark()
+  return math.floor(C.store_full_percent * C.low_mark_percent / 100)
+end
+
+-- While the store's memory is over its high mark, what drains it needs the rest.
+local function store_refusal(levels)
+  local percent, until_ms = string.match(levels.store or '', '^(%d+) (%d+)$')
+  if percent and now < tonumber(until_ms) then
+    return 'store_full', tonumber(percent), C.store_full_percent, store_low_mark()
+  end
 end
 
 -- Is a count at its limit, or was it and has not fallen enough since? Returns the limit in force or
@@ -101,10 +114,13 @@ end
 -- Why a task of a device, in `site`, may not be stored now, or nil; `count` is the device's pending
 -- tasks in all lanes. Returns the reason, what is pending, the limit in force, and the low mark.
 local function refusal(levels, d, site, count)
-  if C.admission == 'system' then
+  local reason, pending, limit, low = store_refusal(levels)
+  if reason then
+    return reason, pending, limit, low
+  elseif C.admission == 'system' then
     return system_refusal(levels)
   end
-  local reason, pending, limit, low = global_refusal(levels)
+  reason, pending, limit, low = global_refusal(levels)
   if not reason then
     reason, pending, limit, low = site_refusal(levels, site)
   end
@@ -134,7 +150,7 @@ local function retry_after_ms(reason, pending, low)
     return math.max(1000, math.min(600000, tonumber(first) - now))
   end
   local rate = tonumber(call('HGET', CAPACITY, 'drained_per_hour')) or 0
-  if rate <= 0 then
+  if rate <= 0 or reason == 'store_full' then
     return 15000
   end
   if reason == 'device_full' then

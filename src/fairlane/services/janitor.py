@@ -17,6 +17,8 @@ log = logging.getLogger("fairlane.janitor")
 #: What a script may take at a time: some milliseconds, with a million devices too.
 _SWEPT = 50
 _PURGED = 200
+#: A store is taken for full no longer than this after the last look at it.
+_MEASURE_LASTS_MS = 30_000
 #: More than this in one go is left to the next step, so that a step ends.
 _MAX_ROUNDS = 400
 
@@ -45,9 +47,10 @@ class Janitor:
 def sweep(client: Client) -> int:
     """Take back lost leases, ended backoffs and delays, dead turns and silent workers; log them.
 
-    First of all, notice a store that came back empty or older.
+    First of all, notice a store that came back empty or older, and how full it is.
     """
     client.check_epoch(is_sweep=True)
+    client.measure(max(_MEASURE_LASTS_MS, 3 * client.settings.sweep_every_ms))
     taken = 0
     for _ in range(_MAX_ROUNDS):
         swept = client.run(Sweep(_SWEPT))

@@ -72,6 +72,7 @@ def _disagreements(settings: Settings) -> list[str]:
     rules = (
         (settings.min_batch_size <= settings.batch_size, "min_batch_size is over batch_size"),
         (settings.low_mark_percent <= 100, "low_mark_percent is over 100"),
+        (settings.store_full_percent <= 100, "store_full_percent is over 100"),
         (settings.defer_jitter_percent <= 100, "defer_jitter_percent is over 100"),
         (
             len({rule.prefix for rule in settings.sites}) == len(settings.sites),

@@ -87,6 +87,7 @@ class Settings:
     max_total_pending: int = _shared(formulas.MAX_TOTAL_PENDING, "G_max: pending tasks in all")
     max_per_mac_pending: int = _shared(formulas.MAX_PER_MAC_PENDING, "pending tasks of one device")
     max_per_site_pending: int = _shared(0, "pending tasks of one site, 0 = no limit of its own")
+    store_full_percent: int = _shared(90, "no task is taken in while maxmemory is used over this")
     low_mark_percent: int = _shared(90, "a limit that was met holds until the count falls to this")
     sites: tuple[SiteRule, ...] = _shared((), "which MAC prefixes are which site: 02:42=lab,…")
     max_payload_bytes: int = _shared(256 * 1024, "a task's encoded data")

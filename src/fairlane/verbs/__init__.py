@@ -13,6 +13,7 @@ from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
 from fairlane.verbs.levels import (
     InspectLanes,
     InspectTotals,
+    Measure,
     Overload,
     ReadWatermark,
     Watermark,
@@ -48,6 +49,7 @@ __all__ = [
     "InspectWorkers",
     "Join",
     "Lead",
+    "Measure",
     "Migrate",
     "Overload",
     "Pop",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fairlane import model
 from fairlane.settings import Settings
+from fairlane.verbs.bounds import checked_count, checked_limit
 from fairlane.verbs.verb import Arg, Verb, pairs, text
+
+_MAX_BYTES: Final = 10**15
+_MAX_MS: Final = 3_600_000
 
 
 class _Reading:
@@ -47,6 +51,32 @@ class ReadWatermark(_Reading, Verb[model.Watermark | None]):
     def decode(self, reply: Any) -> model.Watermark | None:
         """Return the watermark."""
         return None if reply is None else model.Watermark(**json.loads(reply))
+
+
+@dataclass(frozen=True)
+class Measure(Verb[model.Fullness]):
+    """Note how full the store's memory is; over the high mark no task is taken in.
+
+    `max_bytes` 0 is no limit. The high mark is `store_full_percent`; once over it, the low one
+    counts, `low_mark_percent` of that. `Client.measure` asks the server. Raises InvalidData.
+    """
+
+    used_bytes: int
+    max_bytes: int
+    lasts_ms: int = 30_000
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return what is used, the limit, and how long that is believed."""
+        return (
+            checked_count("used_bytes", self.used_bytes, _MAX_BYTES),
+            checked_count("max_bytes", self.max_bytes, _MAX_BYTES),
+            checked_limit(self.lasts_ms, _MAX_MS),
+        )
+
+    def decode(self, reply: Any) -> model.Fullness:
+        """Return whether the store takes tasks in."""
+        return model.Fullness(reply[0] == 1, int(reply[1]), reply[2] == 1)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,9 @@ class System:
         self.client = Client(self.settings)
         self.client.ping()
         self.redis: Any = redis.Redis.from_url(server.url, decode_responses=True)
+        #: The broker's database, if it is the one that a system has by itself.
+        socket = server.url.removeprefix("unix://").partition("?")[0]
+        self.broker: Any = redis.Redis(unix_socket_path=socket, db=1)
         self.programs: Final[list[Program]] = []
         #: What every program gets beside the settings.
         self.environ: Final[dict[str, str]] = {}
@@ -185,6 +188,7 @@ class System:
         finally:
             self.client.close()
             self.redis.close()
+            self.broker.close()
 
 
 @contextmanager

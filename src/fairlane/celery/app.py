@@ -81,10 +81,12 @@ def _configuration(settings: Settings) -> dict[str, Any]:
         "broker_channel_error_retry": True,
         # What runs goes on: its lease and its end are the store's, not the broker's.
         "worker_cancel_long_running_tasks_on_connection_loss": False,
+        # One bad message would end the worker process.
+        "worker_consumer": "fairlane.celery.intake:Intake",
         "task_publish_retry_policy": {"max_retries": 1, "interval_start": 0.1},
         "beat_schedule": schedule(settings),
         # The default scheduler keeps a pickle on the disk; every entry here is due soon anyway.
-        "beat_scheduler": "celery.beat:Scheduler",
+        "beat_scheduler": "fairlane.celery.scheduler:BoundedScheduler",
         "enable_utc": True,
         "timezone": "UTC",
         "worker_proc_alive_timeout": 60.0,

@@ -21,7 +21,8 @@ from kombu.exceptions import KombuError
 
 from fairlane.celery.beat import execute_name
 from fairlane.client import Client
-from fairlane.errors import NotFound, StaleAttempt, StoreUnavailable, TaskEnded
+from fairlane.errors import InvalidTaskId, NotFound, StaleAttempt, StoreUnavailable, TaskEnded
+from fairlane.ids import checked_task_id
 from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
 from fairlane.tasktype import TaskType
@@ -66,7 +67,12 @@ def publisher(app: Celery) -> Publish:
 def attempt_of(message_id: str) -> tuple[str, int] | None:
     """Return the (task_id, attempt) that a message's id names, or None for another task's."""
     task_id, _, attempt = message_id.rpartition(".")
-    return (task_id, int(attempt)) if task_id and attempt.isascii() and attempt.isdigit() else None
+    if not (attempt.isascii() and attempt.isdigit() and len(attempt) < 10):
+        return None
+    try:
+        return checked_task_id(task_id), int(attempt)
+    except InvalidTaskId:
+        return None
 
 
 def _put_off(client: Client, task: Leased) -> None:

@@ -46,7 +46,8 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
             fairlane.client,
             fairlane.worker_id,
             queues=queues,
-            slots=worker.concurrency or 1,
+            # Solo runs one at a time, whatever its option says.
+            slots=worker.pool.num_processes,
             active=active_attempts,
         )
         self._reporter.step()

@@ -164,8 +164,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep took back; `lost` are `task_id.attempt`, `workers` the ids of silent workers.
+    """What a sweep took back: `lost` are `task_id.attempt`, `workers` the ids of silent workers.
 
+    `backoffs` counts the devices that may go again, after a backoff or for a new token;
     `receipts` counts idempotency keys whose time is over.
     """
 

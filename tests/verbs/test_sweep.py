@@ -144,3 +144,14 @@ def test_twice_takes_back_the_next_ones_or_none(store: Store) -> None:
     store.run(verbs.Sweep())
     with store.unchanged():
         assert store.run(verbs.Sweep()) == NOTHING
+
+
+def test_a_sweep_takes_no_more_than_its_limit_in_all(open_store: Open) -> None:
+    store = open_store()
+    for n in range(6):
+        store.client.enqueue(mac(n), "text", {})
+        store.client.enqueue(mac(n), "ocr", {})
+    for lane in ("text", "ocr"):
+        store.run(verbs.Claim(lane, 4))
+    store.clock.advance(store.client.settings.lease_ms + 1)
+    assert [len(store.run(verbs.Sweep(3)).lost) for _ in range(4)] == [3, 3, 2, 0]

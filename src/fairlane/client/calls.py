@@ -25,7 +25,7 @@ log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
 #: A thousand tasks of a thousand devices would keep the store for over 20 ms.
-_AT_ONCE: Final = 250
+AT_ONCE: Final = 100
 #: What a verb of a pipeline comes to when nothing of it ran: it is run again on its own.
 UNRUN: Final = (NoFunction, ConfigChanged)
 
@@ -74,9 +74,9 @@ def batches(items: Iterable[Item], settings: Settings) -> list[verbs.EnqueueMany
     Raises what EnqueueMany raises.
     """
     items = list(items)
-    if len(items) <= _AT_ONCE or len(items) > MAX_ITEMS:
+    if len(items) <= AT_ONCE or len(items) > MAX_ITEMS:
         return [verbs.EnqueueMany(items)]
-    calls = [verbs.EnqueueMany(items[at : at + _AT_ONCE]) for at in range(0, len(items), _AT_ONCE)]
+    calls = [verbs.EnqueueMany(items[at : at + AT_ONCE]) for at in range(0, len(items), AT_ONCE)]
     for call in calls:
         # Nothing is to be sent if one of them cannot be.
         call.args(settings)

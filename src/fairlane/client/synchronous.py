@@ -132,7 +132,7 @@ class Client:
         return accepted(verdict)
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
-        """Store up to 1,000 tasks, 250 in a round trip, with a verdict for each."""
+        """Store up to 1,000 tasks, 100 in a step, with a verdict for each."""
         verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += self.run(batch)

@@ -36,7 +36,7 @@ NDJSON: Final = ("application/x-ndjson", "application/ndjson", "application/json
 _ENVELOPE_BYTES: Final = 4 * 1024
 _ESCAPED: Final = 3
 #: A thousand tasks of a thousand devices would keep the store for over 20 ms.
-_AT_ONCE: Final = 250
+_AT_ONCE: Final = 100
 _encode: Final = msgspec.json.Encoder().encode
 
 _Seconds = Annotated[float, Meta(gt=0, le=MAX_MS / 1000)]

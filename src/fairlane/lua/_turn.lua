@@ -107,21 +107,23 @@ local function next_due(L)
   return next or 0
 end
 
--- End up to `limit` backoffs of a lane, let in devices with a new token, and bring back delayed
--- tasks, that are due.
+-- Let in devices of a lane with a new token, end backoffs, and bring back delayed tasks, that are
+-- due: up to `limit` in all. Returns the backoffs, the tasks, and the devices with a token.
 local function resume(L, limit)
   local throttled, backoff = THROTTLED .. L.suffix, BACKOFF .. L.suffix
   L.next_due = next_due(L)
   if L.next_due == 0 or L.next_due > now then
-    return 0, 0
+    return 0, 0, 0
   end
   L.next_due = nil
-  for _, mac in ipairs(call('ZRANGE', throttled, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)) do
+  local admitted = call('ZRANGE', throttled, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+  for _, mac in ipairs(admitted) do
     call('ZREM', throttled, mac)
     if seat(device(mac, L)) then
       ring()
     end
   end
+  limit = limit - #admitted
   local due = call('ZRANGE', backoff, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, mac in ipairs(due) do
     local d = device(mac, L)
@@ -131,6 +133,7 @@ local function resume(L, limit)
       ring()
     end
   end
+  limit = limit - #due
   local tasks = call('ZRANGE', DELAYED, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, id in ipairs(tasks) do
     local f = call('HMGET', TASK .. id, 'mac', 'lane', 'created_at', 'expires_at')
@@ -140,7 +143,7 @@ local function resume(L, limit)
       give_back(device(f[1], lane_of(f[2])), id, 'delayed', tonumber(f[3]), tonumber(f[4]), 0)
     end
   end
-  return #due, #tasks
+  return #due, #tasks, #admitted
 end
 
 -- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so. The

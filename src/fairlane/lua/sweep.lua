@@ -1,20 +1,21 @@
 -- Take back what ended on its own: lost leases, backoffs, delays, dead turns and workers.
 --
--- At most `limit` of each kind and lane. A lease lost before its start costs the task nothing; a
+-- At most `limit` of these in all. A lease lost before its start costs the task nothing; a
 -- lost start counts as a failure, and past max_attempts the task is dead with cause worker_lost.
 --
--- Returns  {lost "id.attempt"…, dead ids…, backoffs ended, delays ended, turns ended, workers gone,
---          receipts of idempotency keys that are over}
+-- Returns  {lost "id.attempt"…, dead ids…, backoffs ended and devices with a new token, delays
+--          ended, turns ended, workers gone, receipts of idempotency keys that are over}
 -- Errors   none
 -- Twice    takes back the next ones, or none
 -- Flags    allow-oom
-local limit = tonumber(ARGV[2])
+local left = tonumber(ARGV[2])
 
 local lost, dead, backoffs, delays = {}, {}, 0, 0
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
-  local due = call('ZRANGE', INFLIGHT .. L.suffix, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit,
+  local due = call('ZRANGE', INFLIGHT .. L.suffix, '-inf', now, 'BYSCORE', 'LIMIT', 0, left,
     'WITHSCORES')
+  left = left - #due / 2
   for at = 1, #due, 2 do
     local id = due[at]
     local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
@@ -48,21 +49,25 @@ for name in string.gmatch(C.lanes, '[^,]+') do
       call('ZREM', INFLIGHT .. L.suffix, id)
     end
   end
-  local ended, back = resume(L, limit)
-  backoffs, delays = backoffs + ended, delays + back
+end
+for name in string.gmatch(C.lanes, '[^,]+') do
+  local ended, back, admitted = resume(lane_of(name), left)
+  backoffs, delays = backoffs + ended + admitted, delays + back
+  left = left - ended - back - admitted
 end
 if #lost > 0 then
   call('HINCRBY', TOTALS, 'lost_leases', #lost)
   emit('lease_lost', '', '', table.concat(lost, ' '))
 end
 
-local turns = call('ZRANGE', TURNS, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+local turns = call('ZRANGE', TURNS, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
+left = left - #turns
 for _, turn_id in ipairs(turns) do
   local name, mac = string.match(turn_id, '^([^|]+)|(.+)$')
   end_turn(device(mac, lane_of(name)))
 end
 
-local gone = call('ZRANGE', WORKERS, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+local gone = call('ZRANGE', WORKERS, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
 for _, worker in ipairs(gone) do
   call('ZREM', WORKERS, worker)
   call('DEL', WORKER .. worker)
@@ -71,4 +76,4 @@ end
 if #gone > 0 then
   count_slots()
 end
-return { lost, dead, backoffs, delays, #turns, gone, reap_receipts(limit) }
+return { lost, dead, backoffs, delays, #turns, gone, reap_receipts(left - #gone) }

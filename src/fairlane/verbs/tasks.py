@@ -174,7 +174,7 @@ class Purge(Verb[tuple[str, ...]]):
 class Sweep(Verb[Swept]):
     """Take back what ended on its own: lost leases, backoffs, delays, dead turns and workers.
 
-    At most `limit` of each kind and lane. Raises InvalidData for a limit outside 1 to 1,000.
+    At most `limit` of these in all. Raises InvalidData for a limit outside 1 to 1,000.
     """
 
     limit: int = 50

@@ -57,7 +57,7 @@ def sweep(client: Client) -> int:
         _log(swept)
         count = len(swept.lost) + swept.backoffs + swept.delays + swept.turns + len(swept.workers)
         taken += count
-        if count < _SWEPT and swept.receipts < _SWEPT:
+        if count + swept.receipts < _SWEPT:
             break
     return taken
 

@@ -27,7 +27,8 @@ that Lua can answer and the classes below together.
     │   ├── TurnLost                 TURN_LOST          the device's turn ended or is another's
     │   ├── LaneInUse                LANE_IN_USE        it still has tasks
     │   ├── LimitsChanged            LIMITS_CHANGED     somebody else set the device's limits
-    │   └── ConfigMismatch           CONFIG_MISMATCH    the store was set up otherwise
+    │   ├── ConfigMismatch           CONFIG_MISMATCH    the store was set up otherwise
+    │   └── ProcessesDisagree        PROCESSES_DISAGREE one that runs was started otherwise
     ├── Refused                      REFUSED            admission said no; carries the Refusal
     ├── StoreError
     │   ├── StoreUnavailable         STORE_UNAVAILABLE
@@ -153,6 +154,10 @@ class LimitsChanged(Conflict, code="LIMITS_CHANGED"):
 
 class ConfigMismatch(Conflict, code="CONFIG_MISMATCH"):
     """This process insists on a setting that the store has otherwise; see `fairlane migrate`."""
+
+
+class ProcessesDisagree(Conflict, code="PROCESSES_DISAGREE"):
+    """A new process was started otherwise than one that runs; the message names both values."""
 
 
 class Refused(FairlaneError, code="REFUSED"):

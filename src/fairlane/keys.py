@@ -114,6 +114,11 @@ TABLE: Final[tuple[Key, ...]] = (
          "living workers", "heartbeat, deregister"),
     _key("WORKERS", "workers", "", "ZSet", "worker id by the deadline of its next report",
          "living workers", "heartbeat, deregister, sweep"),
+    _key("PROCESS", "process:", "<hostname>:<pid>:<nonce>", "Hash, TTL lease_ms",
+         "role, version, settings digest and broker of a running process", "living processes",
+         "announce, withdraw"),
+    _key("PROCESSES", "processes", "", "ZSet, TTL lease_ms", "process by when its word is void",
+         "1,000", "announce, withdraw"),
     _key("CAPACITY", "capacity", "", "Hash",
          "slots, pool and mean run time per lane; mean run time per task type and size class; "
          "workers with a GPU; the measured drain rate", "a few fields per lane and task type",

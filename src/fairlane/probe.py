@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from fairlane.conversation import Session, Talk, info_of
 from fairlane.errors import FairlaneError, StoreError
-from fairlane.model import Lane, Worker
+from fairlane.model import Epoch, Lane, Worker
+from fairlane.process import Processes
 from fairlane.settings import Settings
-from fairlane.verbs import InspectLanes, InspectWorkers
+from fairlane.verbs import InspectEpoch, InspectLanes, InspectProcesses, InspectWorkers
 from fairlane.verbs.verb import pairs, text
 
 #: What INFO does not tell. A user of the store may lack the right to ask for it.
@@ -41,6 +42,8 @@ class Probe:
     digest: str = ""
     lanes: tuple[Lane, ...] = ()
     workers: tuple[Worker, ...] = ()
+    processes: Processes = Processes("", ())
+    epoch: Epoch | None = None
 
 
 def probe(session: Session) -> Talk[Probe]:
@@ -52,6 +55,8 @@ def probe(session: Session) -> Talk[Probe]:
     try:
         lanes = yield from session.call(InspectLanes())
         workers = yield from session.call(InspectWorkers())
+        epoch = yield from session.call(InspectEpoch())
+        processes = yield from session.call(InspectProcesses())
     except FairlaneError as error:
         return Probe(settings=session.settings, refused=error, **found)
     return Probe(
@@ -60,6 +65,8 @@ def probe(session: Session) -> Talk[Probe]:
         digest=session.digest,
         lanes=lanes,
         workers=workers,
+        processes=processes,
+        epoch=epoch,
         **found,
     )
 

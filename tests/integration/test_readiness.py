@@ -12,7 +12,7 @@ import pytest
 from fairlane import AsyncClient, Client, Settings
 from fairlane.errors import StoreDenied, StoreNotDurable, StoreUnavailable
 from fairlane.services.readiness import Report, Verdict, readiness, readiness_async
-from fairlane.verbs import Heartbeat
+from fairlane.verbs import Acknowledge, Heartbeat
 from support.eventually import eventually
 from support.servers import KINDS, Server
 
@@ -232,3 +232,18 @@ def test_asyncio_code_is_told_the_same(own: Server) -> None:
         return [(check.name, check.verdict) for check in report.checks]
 
     assert names(asyncio.run(look())) == names(looked(own))
+
+
+def test_a_store_that_came_back_empty_is_told_until_somebody_takes_note(own: Server) -> None:
+    own.empty()
+    with Client(Settings(store_url=own.url)) as client:
+        client.check_epoch()
+        assert verdict(readiness(client), "epoch")[0] is Verdict.OK
+        own.empty()
+        client.check_epoch()
+        report = readiness(client)
+        assert verdict(report, "epoch")[0] is Verdict.FAIL
+        assert "empty" in verdict(report, "epoch")[1]
+        assert report.is_ready
+        client.run(Acknowledge())
+        assert verdict(readiness(client), "epoch")[0] is Verdict.OK

@@ -104,8 +104,16 @@ def _nothing(store: Store) -> None:
     """An empty store will do."""
 
 
+def _announced(store: Store) -> None:
+    report = {"role": "beat", "version": "1", "digest": "d"}
+    store.run(verbs.Announce("host:1:a", agreed={"broker": "the store"}, report=report))
+
+
 CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Acknowledge: _after(_lost_store, verbs.Acknowledge()),
+    verbs.Announce: _after(
+        _announced, verbs.Announce("host:2:b", is_new=True, agreed={"broker": "the store"})
+    ),
     verbs.Cancel: _after(_queued, verbs.Cancel("b")),
     verbs.CheckEpoch: _after(_epoch, verbs.CheckEpoch(Seen("e1", 1, START_MS), nonce="e2")),
     verbs.Claim: _after(_queued, verbs.Claim(LANE, 2, "me", with_payload=True)),
@@ -128,6 +136,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     ),
     verbs.InspectDevice: _after(_running, verbs.InspectDevice(mac(1))),
     verbs.InspectLanes: _after(_system, verbs.InspectLanes()),
+    verbs.InspectProcesses: _after(_announced, verbs.InspectProcesses()),
     verbs.InspectTask: _after(_running, verbs.InspectTask("a")),
     verbs.InspectTotals: _after(_dead, verbs.InspectTotals()),
     verbs.InspectWorkers: _after(_worker, verbs.InspectWorkers()),
@@ -148,5 +157,6 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.ReportAbnormal: _after(_nothing, verbs.ReportAbnormal([{"a": 1}])),
     verbs.Start: _after(_leased, verbs.Start("a", 1, "worker", "run")),
     verbs.Sweep: _after(_lost, verbs.Sweep()),
+    verbs.Withdraw: _after(_announced, verbs.Withdraw("host:1:a")),
     verbs.Watermark: _after(_system, verbs.Watermark()),
 }

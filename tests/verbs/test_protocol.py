@@ -151,7 +151,15 @@ def test_a_script_reads_every_argument_that_its_verb_sends(
 @each_verb
 def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) -> None:
     verb = case_of(kind)(store)
-    if kind in (verbs.Acknowledge, verbs.Deregister, verbs.Finish, verbs.Cancel, verbs.Lead):
+    if kind in (
+        verbs.Acknowledge,
+        verbs.Announce,
+        verbs.Cancel,
+        verbs.Deregister,
+        verbs.Finish,
+        verbs.Lead,
+        verbs.Withdraw,
+    ):
         nonsense: Any = b"nonsense"
     else:
         nonsense = 7

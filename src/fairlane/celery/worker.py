@@ -13,6 +13,7 @@ from typing import Any
 from celery import bootsteps, signals
 from celery.worker import state
 
+from fairlane.celery.announce import started
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.celery.publish import attempt_of, publisher
 from fairlane.errors import StoreError
@@ -37,6 +38,7 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._threads: list[threading.Thread] = []
         self._reporter: Reporter | None = None
         self._dispatcher: LedDispatcher | None = None
+        self._announcer = started(worker.app, "worker", worker.app.fairlane.worker_id)
 
     def start(self, worker: Any) -> None:
         """Report, and go on reporting."""
@@ -52,6 +54,7 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         )
         self._reporter.step()
         self._run(self._reporter)
+        self._run(self._announcer)
         if DISPATCH_QUEUE in queues and fairlane.client.settings.flow == "claim":
             self._dispatcher = LedDispatcher(
                 fairlane.client,
@@ -86,7 +89,7 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._stopped.set()
         for thread in self._threads:
             thread.join(timeout=5.0)
-        for service in (self._dispatcher, self._reporter):
+        for service in (self._dispatcher, self._reporter, self._announcer):
             if service is not None:
                 _quietly(service.leave)
 

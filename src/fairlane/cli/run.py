@@ -109,6 +109,7 @@ def beat(*, loglevel: str) -> None:
 def dispatcher() -> None:
     """Hand out tasks as workers have room for them; stand by while another dispatcher leads."""
     from fairlane.celery import make_app
+    from fairlane.celery.announce import announcer
     from fairlane.celery.publish import publisher
     from fairlane.services.dispatcher import Dispatcher, LedDispatcher
     from fairlane.services.janitor import Janitor
@@ -123,7 +124,11 @@ def dispatcher() -> None:
     client, holder, stopped = app.fairlane.client, new_worker_id(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
+    announced = announcer(app, "dispatcher", holder)
+    announced.enter()
+    threading.Thread(target=run_forever, args=(announced, stopped), daemon=True).start()
     service = Dispatcher(client, publisher(app), holder)
     led = LedDispatcher(client, service, Janitor(client), holder)
     run_forever(led, stopped)
     led.leave()
+    announced.leave()

@@ -61,6 +61,11 @@ class Client:
         return self._session.settings
 
     @property
+    def digest(self) -> str:
+        """The store's digest of the settings that were agreed; empty before the first call."""
+        return self._session.digest
+
+    @property
     def keys(self) -> Keys:
         """The names of the keys."""
         return self._session.keys

@@ -18,6 +18,7 @@ from fairlane.verbs.levels import (
     ReadWatermark,
     Watermark,
 )
+from fairlane.verbs.processes import Announce, InspectProcesses, Withdraw
 from fairlane.verbs.setup import Join, Migrate
 from fairlane.verbs.tasks import Cancel, Defer, Fail, Finish, InspectTask, Purge, Start, Sweep
 from fairlane.verbs.turns import Claim, ClaimDevice, Pop, Release, Renew
@@ -26,6 +27,7 @@ from fairlane.verbs.workers import Deregister, Heartbeat, InspectWorkers, Lead
 
 __all__ = [
     "Acknowledge",
+    "Announce",
     "Cancel",
     "CheckEpoch",
     "Claim",
@@ -44,6 +46,7 @@ __all__ = [
     "InspectDevice",
     "InspectEpoch",
     "InspectLanes",
+    "InspectProcesses",
     "InspectTask",
     "InspectTotals",
     "InspectWorkers",
@@ -65,5 +68,6 @@ __all__ = [
     "Sweep",
     "Verb",
     "Watermark",
+    "Withdraw",
     "every_verb",
 ]

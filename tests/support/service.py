@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from fairlane import Client, Settings
 from fairlane.http import create_app
@@ -24,8 +26,7 @@ class Service:
         self.store = Client(self.settings)
         self.app = create_app(self.settings)
         self._runner = asyncio.Runner()
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        self._http = httpx.AsyncClient(transport=transport, base_url="http://service")
+        self._talk_to(self.app)
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send a request; every answer must be strict JSON."""
@@ -38,6 +39,18 @@ class Service:
             return await asyncio.gather(*(self._ask(*one[:2], **one[2]) for one in requests))
 
         return self._runner.run(together())
+
+    def mount(self, path: str) -> None:
+        """Mount the application in another one, which knows nothing of it."""
+        self._talk_to(Starlette(routes=[Mount(path, self.app)]))
+
+    def call_from(self, host: str) -> None:
+        """Call from another machine."""
+        self._talk_to(self.app, host)
+
+    def _talk_to(self, app: Any, host: str = "127.0.0.1") -> None:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(host, 1))
+        self._http = httpx.AsyncClient(transport=transport, base_url="http://service")
 
     def enqueue(self, **fields: Any) -> httpx.Response:
         """Send a task; what is not given is a usual one."""
@@ -52,6 +65,7 @@ class Service:
     def close(self) -> None:
         """Close everything."""
         self._runner.run(self._http.aclose())
+        self._runner.run(self.app.state.feed.close())
         self._runner.run(self.app.state.gate.client.close())
         self._runner.close()
         self.store.close()

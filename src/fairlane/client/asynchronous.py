@@ -178,6 +178,12 @@ class AsyncClient:
         """
         return events_of(await self._carry(once(events_command(self._session.keys, after, limit))))
 
+    async def last_event_id(self) -> str:
+        """Return the id of the newest event, or `-` when there is none."""
+        command = ("XREVRANGE", self._session.keys.events, "+", "-", "COUNT", 1)
+        newest = events_of(await self._carry(once(command)))
+        return newest[0].event_id if newest else "-"
+
     async def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""
         await self.run(verbs.Overload())

@@ -13,8 +13,9 @@ from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
 
 from fairlane.client import AsyncClient
-from fairlane.http import dead, devices, enqueue, health, levels, problem, tasks
+from fairlane.http import dead, devices, enqueue, events, health, levels, metrics, problem, tasks
 from fairlane.http.caller import Identify, caller, loopback_operator
+from fairlane.http.feed import Feed
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
 from fairlane.settings import Settings
 
@@ -23,6 +24,8 @@ _ROUTERS: Final = (
     devices.router,
     dead.router,
     levels.router,
+    events.router,
+    metrics.router,
     health.router,
 )
 #: Every route, those first that are asked most.
@@ -44,9 +47,13 @@ def create_app(
     patience_ms = min(settings.socket_timeout_ms, SOCKET_TIMEOUT_MS)
     client = AsyncClient(replace(settings, socket_timeout_ms=patience_ms))
 
+    gate = Gate(client)
+    feed = Feed(gate)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await feed.close()
         await client.close()
 
     app = FastAPI(
@@ -60,7 +67,9 @@ def create_app(
         openapi_url=None,
         separate_input_output_schemas=False,
     )
-    app.state.gate = Gate(client)
+    app.state.gate = gate
+    app.state.feed = feed
+    app.state.metrics = metrics.Metrics(gate, feed)
     app.state.identify = identify
     problem.install(app)
     app.router.routes[:0] = enqueue.ROUTES

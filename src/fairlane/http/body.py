@@ -19,6 +19,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
+from fairlane.http.caller import caller
 from fairlane.http.problem import Problem
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ def shaped(value: Any, shape: type[T]) -> T:
 
 
 class StrictRoute(APIRoute):
-    """An ordinary route of FastAPI whose body is read as above."""
+    """An ordinary route of FastAPI, for callers that are known, whose body is read as above."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return FastAPI's own route over a strict request."""
@@ -104,6 +105,8 @@ class StrictRoute(APIRoute):
         has_body = self.body_field is not None
 
         async def strictly(request: Request) -> Response:
+            # Nothing is read, and nothing told, before it is known who calls.
+            caller(request)
             if has_body:
                 check_type(request, JSON)
                 request = _StrictRequest(request.scope, request.receive)

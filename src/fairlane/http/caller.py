@@ -33,6 +33,11 @@ class Caller:
     site: str = ""
     name: str = ""
 
+    @property
+    def scope(self) -> str:
+        """Whose idempotency keys these are: two callers' equal keys are two."""
+        return self.mac or self.name or self.role
+
     def needs(self, roles: tuple[Role, ...]) -> Caller:
         """Return this caller. Raises a 403 unless its role is one of these."""
         if self.role not in roles:
@@ -45,6 +50,7 @@ class Caller:
             raise Problem(403, "FORBIDDEN", "a device may send and see its own tasks only")
 
 
+_FOUND: Final = "fairlane.caller"
 Identify: TypeAlias = Callable[[HTTPConnection], Caller]
 
 
@@ -62,8 +68,10 @@ def loopback_operator(connection: HTTPConnection) -> Caller:
 
 
 def caller(connection: HTTPConnection) -> Caller:
-    """Return who calls. Raises a 401 for nobody that is known."""
-    known: Caller = connection.app.state.identify(connection)
+    """Return who calls; it is found out once a request. Raises a 401 for nobody that is known."""
+    known: Caller | None = connection.scope.get(_FOUND)
+    if known is None:
+        known = connection.scope[_FOUND] = connection.app.state.identify(connection)
     return known
 
 

@@ -61,6 +61,12 @@ class NewTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     site: Annotated[str, Meta(extra_json_schema={"pattern": SITE_PATTERN})] | None = None
 
 
+class NewItem(NewTask, frozen=True, forbid_unknown_fields=True):
+    """A task of a batch, where a header cannot name the key of each."""
+
+    idempotency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """A stored task; `known` when an earlier call had stored it.
 
@@ -110,7 +116,8 @@ async def enqueue(request: Request) -> Response:
     settings = gate.client.settings
     body.check_type(request, body.JSON)
     raw = await body.read(request, _ESCAPED * settings.max_payload_bytes + _ENVELOPE_BYTES)
-    verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender)
+    key = request.headers.get("idempotency-key")
+    verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender, key)
     verdict = await gate.run(verb)
     if isinstance(verdict, Refusal):
         # Only now: the first call of a process is what agrees with the store.
@@ -128,6 +135,8 @@ async def enqueue_many(request: Request) -> Response:
     """Store many tasks."""
     sender = caller(request).needs(SENDERS)
     gate: Gate = request.app.state.gate
+    if "idempotency-key" in request.headers:
+        raise Problem(422, "INVALID_REQUEST", "give each item of a batch its own idempotency_key")
     kind = body.check_type(request, body.JSON + NDJSON)
     raw = await body.read(request, BATCH_BYTES)
     items = _items(raw, is_lines=kind in NDJSON)
@@ -155,6 +164,7 @@ ROUTES: Final = (
             {"application/json": NewTask},
             {200: Accepted, 202: Accepted},
             (401, 403, 408, 409, 413, 415, 422, 429, 503),
+            headers={"Idempotency-Key": "the same key with the same body is the same task"},
         ),
     ),
     BareRoute(
@@ -164,7 +174,7 @@ ROUTES: Final = (
         summary=sentence(verbs.EnqueueMany),
         response_class=Response,
         **described(
-            {"application/json": list[NewTask]},
+            {"application/json": list[NewItem]},
             {200: VERDICTS},
             (401, 403, 408, 413, 415, 422, 503),
         ),
@@ -172,7 +182,7 @@ ROUTES: Final = (
 )
 
 
-def _verb_of(task: NewTask, sender: Caller) -> verbs.Enqueue:
+def _verb_of(task: NewTask, sender: Caller, key: str | None) -> verbs.Enqueue:
     """Return the verb of a task. Raises InvalidInput, and a 403 for another's device or site."""
     sender.owns(task.mac)
     site = task.site
@@ -188,12 +198,15 @@ def _verb_of(task: NewTask, sender: Caller) -> verbs.Enqueue:
         ttl_ms=_milliseconds(task.ttl_seconds),
         cost_ms=_milliseconds(task.cost_seconds),
         site=site,
+        idempotency_key=key,
+        caller=sender.scope,
     )
 
 
 def _verb_or_problem(item: Any, sender: Caller, settings: Settings) -> verbs.Enqueue | Problem:
     try:
-        verb = _verb_of(body.shaped(item, NewTask), sender)
+        task = body.shaped(item, NewItem)
+        verb = _verb_of(task, sender, task.idempotency_key)
         # What only the store's settings can tell, told before anything is sent.
         verb.args(settings)
     except InvalidInput as error:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 
 from fairlane import verbs
 from fairlane.http import answer
+from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, caller
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import problems
@@ -18,7 +19,7 @@ from fairlane.verbs import Verb
 
 R = TypeVar("R")
 
-router = APIRouter(tags=["levels"])
+router = APIRouter(route_class=StrictRoute, tags=["levels"])
 
 
 @router.get("/v1/lanes", summary=sentence(verbs.InspectLanes), responses=problems(401, 403, 503))

@@ -46,7 +46,10 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def described(
-    bodies: Mapping[str, Any], answers: Mapping[int, Any], statuses: Sequence[int]
+    bodies: Mapping[str, Any],
+    answers: Mapping[int, Any],
+    statuses: Sequence[int],
+    headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return what FastAPI is told of a route that msgspec decodes.
 
@@ -62,8 +65,16 @@ def described(
     }
     return {
         "responses": {**responses, **problems(*statuses)},
-        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+        "openapi_extra": {
+            "requestBody": {"required": True, "content": content},
+            "parameters": [_header(name, about) for name, about in (headers or {}).items()],
+        },
     }
+
+
+def _header(name: str, about: str) -> dict[str, Any]:
+    text = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+    return {"name": name, "in": "header", "description": about, "schema": text}
 
 
 def _problem(status: int) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""GET /v1/events: the live feed as server-sent events.
+
+The rule: a stream ends rather than blocks. Whoever does not read for `SLOW_S` is cut off, and comes
+back with the id of the last message that he had.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Request
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from fairlane.http.body import StrictRoute
+from fairlane.http.caller import READERS, caller
+from fairlane.http.feed import Feed, Watcher
+from fairlane.http.openapi import problems
+
+log = logging.getLogger("fairlane.http")
+
+router = APIRouter(route_class=StrictRoute, tags=["events"])
+
+#: A stream that says nothing would be taken for a dead one.
+PING_S: Final = 15.0
+SLOW_S: Final = 10.0
+
+
+class _TooSlowError(Exception):
+    """The reader did not read."""
+
+
+class EventStream(StreamingResponse):
+    """The messages of a watcher."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, feed: Feed, watcher: Watcher, *, ping_s: float = PING_S) -> None:
+        self._feed, self._watcher, self._ping_s = feed, watcher, ping_s
+        # `no-transform`, and the word that nginx knows: a proxy must not gather messages.
+        headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+        super().__init__(self._messages(), headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send messages until the watcher is gone, or too slow."""
+
+        async def soon(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SLOW_S):
+                    await send(message)
+            except TimeoutError:
+                # No TimeoutError: that is an OSError, which would be taken for a caller who left.
+                raise _TooSlowError from None
+
+        try:
+            await super().__call__(scope, receive, soon)
+        except _TooSlowError:
+            log.info("a reader of the feed is too slow, and cut off")
+        finally:
+            self._feed.leave(self._watcher)
+
+    async def _messages(self) -> AsyncIterator[bytes]:
+        yield b"retry: 2000\n\n"
+        while True:
+            try:
+                message = await self._watcher.next(self._ping_s)
+            except TimeoutError:
+                yield b": ping\n\n"
+                continue
+            if message is None:
+                return
+            yield message
+
+
+@router.get(
+    "/v1/events",
+    summary="Tell what happens as it happens: a snapshot, then what changes.",
+    response_class=StreamingResponse,
+    responses={
+        200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        **problems(401, 403, 422, 503),
+    },
+)
+async def events(request: Request, last_event_id: Annotated[str, Header()] = "") -> EventStream:
+    """Stream `snapshot`, then `delta` messages at most twice a second; `trouble` is the store's.
+
+    With Last-Event-ID, what was missed comes instead of the snapshot, while the store keeps it.
+    """
+    caller(request).needs(READERS)
+    feed: Feed = request.app.state.feed
+    return EventStream(feed, await feed.watch(last_event_id))

@@ -41,7 +41,7 @@ def accepted(client: Client, timeout_s: float = 60.0) -> str:
 
 def test_a_client_finds_the_next_primary_by_itself(store: Watched) -> None:
     before, after = store.primary(), store.replica()
-    with Client.from_url(store.store_url) as client:
+    with Client.from_url(store.url) as client:
         first = accepted(client)
         store.replicated()
         libraries = after.redis.execute_command("FUNCTION", "LIST")
@@ -73,7 +73,7 @@ def test_an_async_client_does_the_same(store: Watched) -> None:
         raise AssertionError("not accepted for a minute")
 
     async def talk() -> None:
-        async with AsyncClient.from_url(store.store_url) as client:
+        async with AsyncClient.from_url(store.url) as client:
             first = await accepted_async(client)
             store.replicated()
             with store.sentinel() as sentinel:
@@ -88,13 +88,13 @@ def test_an_async_client_does_the_same(store: Watched) -> None:
 
 
 def test_a_sentinel_that_is_away_is_passed_over(store: Watched) -> None:
-    with Client.from_url(store.store_url.replace("//", "//127.0.0.1:1,", 1)) as client:
+    with Client.from_url(store.url.replace("//", "//127.0.0.1:1,", 1)) as client:
         accepted(client, 5.0)
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_service_that_nobody_knows_is_told(store: Watched, is_async: bool) -> None:
-    settings = Settings(store_url=store.store_url.replace(SERVICE, "other"))
+    settings = Settings(store_url=store.url.replace(SERVICE, "other"))
 
     def ask() -> None:
         if is_async:
@@ -109,7 +109,7 @@ def test_a_service_that_nobody_knows_is_told(store: Watched, is_async: bool) -> 
 def test_a_demoted_server_that_the_sentinels_still_name_is_not_written_to(store: Watched) -> None:
     """A15: what is demoted by hand is told as read only; then it is found again."""
     primary, other = store.primary(), store.replica()
-    with Client.from_url(store.store_url) as client:
+    with Client.from_url(store.url) as client:
         accepted(client)
         store.replicated()
         # Nobody must mend it meanwhile: a server that follows itself is no case for sentinels.
@@ -127,14 +127,14 @@ def test_a_demoted_server_that_the_sentinels_still_name_is_not_written_to(store:
 def test_passwords_of_both(tmp_path: Path) -> None:
     words = {"password": "of the store", "sentinel_password": "of the sentinels"}
     with watched("valkey9", tmp_path, **words) as store:
-        with Client.from_url(store.store_url) as client:
+        with Client.from_url(store.url) as client:
             accepted(client)
         for word in words.values():
-            wrong = store.store_url.replace(quote(word), "wrong")
-            assert wrong != store.store_url
+            wrong = store.url.replace(quote(word), "wrong")
+            assert wrong != store.url
             with pytest.raises(StoreUnavailable, match=r"(?i)password|auth"):
                 Client.from_url(wrong).ping()
-        app = make_app(Settings(store_url=store.store_url))
+        app = make_app(Settings(store_url=store.url))
         with app.connection_for_write() as broker:
             broker.connect()
         app.fairlane.client.close()

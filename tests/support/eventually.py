@@ -50,5 +50,10 @@ def eventually_passes(
     eventually(passes, timeout_s, every_s)
 
 
+def passes(seconds: float) -> None:
+    """Let a fault last for a while: the one wait that is for a time, not for what happens."""
+    time.sleep(seconds)
+
+
 def _described(check: Callable[[], object]) -> str:
     return getattr(check, "__qualname__", repr(check)).replace(".<locals>", "")

@@ -51,6 +51,10 @@ class Program:
         """Return what the program has said so far."""
         return self._log.read_text()
 
+    def is_alive(self) -> bool:
+        """Whether the program has not ended."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """Kill the program itself (-9) and leave what it started alone."""
         os.kill(self.pid, signal.SIGKILL)

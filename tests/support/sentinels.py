@@ -6,23 +6,19 @@ block is left, however that happens.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import pytest
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+from redis.sentinel import Sentinel
 
 from support.eventually import eventually, eventually_passes
+from support.node import Node, command_of
 from support.ports import free_ports
 from support.processes import Program
-from support.servers import KINDS
 
 SERVICE: Final = "store"
 #: A sentinel takes a silent server for dead after this.
@@ -33,67 +29,6 @@ _OPTIONS: Final = (
 )
 
 
-class Node:
-    """A server that can be killed, frozen and started again."""
-
-    def __init__(self, kind: str, folder: Path, port: int, password: str) -> None:
-        self.port = port
-        self.folder = folder
-        folder.mkdir()
-        self._command = [*_command(kind), "--port", str(port), "--dir", str(folder)]
-        self._command += _OPTIONS.split()
-        if password:
-            self._command += ["--requirepass", password, "--masterauth", password]
-        self.redis: Any = redis.Redis(
-            port=port,
-            password=password or None,
-            decode_responses=True,
-            retry=Retry(NoBackoff(), 0),
-            socket_timeout=10.0,
-        )
-        self._program: Program | None = None
-
-    def start(self) -> None:
-        """Start the server with the data that it has."""
-        self._program = Program(self._command, self.folder / "server.log", {})
-        eventually(self.answers, 20.0)
-
-    def answers(self) -> bool:
-        """Whether the server can be talked to."""
-        try:
-            return bool(self.redis.ping())
-        except redis.RedisError:
-            return False
-
-    def role(self) -> str:
-        """Return what the server says that it is."""
-        return str(self.redis.info("replication")["role"])
-
-    def kill(self) -> None:
-        """Kill the server (-9)."""
-        assert self._program is not None
-        self._program.kill()
-        self._program.end()
-        self._program = None
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Let the server stand still for a while: it accepts, and answers nothing."""
-        assert self._program is not None
-        pid = self._program.pid
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
-
-    def end(self) -> None:
-        """End the server, if it runs."""
-        self.redis.close()
-        if self._program is not None:
-            self._program.end()
-
-
 class Watched:
     """Two servers, of which one follows the other, and the sentinels that decide which."""
 
@@ -102,12 +37,24 @@ class Watched:
         self.nodes = [Node(kind, folder / f"server{port}", port, password) for port in ports[:2]]
         self._password, self._sentinel_password = password, sentinel_password
         self._sentinel_ports = ports[2:]
-        self._kind, self._folder = kind, folder
+        self._kind, self.folder = kind, folder
         self._sentinels: list[Program] = []
         places = ",".join(f"127.0.0.1:{port}" for port in ports[2:])
         login = f":{quote(password)}@" if password else ""
         more = f"?sentinel_password={quote(sentinel_password)}" if sentinel_password else ""
-        self.store_url: Final = f"redis+sentinel://{login}{places}/{SERVICE}/0{more}"
+        self.url: Final = f"redis+sentinel://{login}{places}/{SERVICE}/0{more}"
+
+        #: The same service, in database 1.
+        self.broker_url: Final = self.url.replace(f"/{SERVICE}/0", f"/{SERVICE}/1")
+
+    def raw(self, db: int = 0) -> Any:
+        """Return a connection to a database of whoever is the primary."""
+        login = {"password": self._password or None}
+        sentinels: Any = Sentinel(  # type: ignore[no-untyped-call]
+            [("127.0.0.1", port) for port in self._sentinel_ports],
+            sentinel_kwargs={"password": self._sentinel_password or None},
+        )
+        return sentinels.master_for(SERVICE, db=db, decode_responses=True, **login)
 
     def start(self) -> None:
         """Start all, and wait until the sentinels know each other and the replica."""
@@ -163,7 +110,7 @@ class Watched:
             node.end()
 
     def _start_sentinel(self, port: int, primary_port: int) -> None:
-        folder = self._folder / f"sentinel{port}"
+        folder = self.folder / f"sentinel{port}"
         folder.mkdir()
         conf = folder / "sentinel.conf"
         passwords = ""
@@ -179,7 +126,7 @@ class Watched:
             f"sentinel down-after-milliseconds {SERVICE} {DOWN_MS}\n"
             f"sentinel failover-timeout {SERVICE} 6000\n{passwords}"
         )
-        command = _command(self._kind, str(conf), "--sentinel")
+        command = command_of(self._kind, str(conf), "--sentinel")
         self._sentinels.append(Program(command, folder / "sentinel.log", {}))
 
     def _is_whole(self) -> None:
@@ -194,16 +141,6 @@ class Watched:
             assert int(known["num-other-sentinels"]) == len(self._sentinel_ports) - 1, known
             assert int(known["num-slaves"]) == 1, known
         self.replicated(5.0)
-
-
-def _command(kind: str, *more: str) -> list[str]:
-    made = KINDS[kind]
-    program = made.program()
-    if program is None:
-        absent = pytest.fail if os.environ.get("CI") else pytest.skip
-        absent(f"{kind}: no {made.called} on this machine; {made.advice}")
-    # exec -a: the program is told the name that it is called by.
-    return ["bash", "-c", 'exec -a "$0" "$@"', made.called, str(program), *more]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import redis
@@ -66,10 +66,12 @@ class Server:
     process: subprocess.Popen[bytes]
     folder: Path
     url: str = field(init=False)
+    broker_url: str = field(init=False)
     client: redis.Redis = field(init=False)
 
     def __post_init__(self) -> None:
         self.url = f"unix://{self.folder / 'server.sock'}?db=0"
+        self.broker_url = f"redis+socket://{self.folder / 'server.sock'}?virtual_host=1"
         self.client = redis.Redis.from_url(self.url)
 
     @classmethod
@@ -97,6 +99,11 @@ class Server:
         server = cls(name, process, folder)
         eventually(server.answers)
         return server
+
+    def raw(self, db: int = 0) -> Any:
+        """Return a connection to a database, of its own."""
+        url = self.url.replace("?db=0", f"?db={db}")
+        return redis.Redis.from_url(url, decode_responses=True)
 
     def answers(self) -> bool:
         """Whether the server can be talked to."""

@@ -14,7 +14,7 @@ from fairlane import TaskType
 from fairlane.ids import new_task_id
 from support.processes import COMMAND, Program
 from support.store import mac
-from support.system import TEXT, System, running
+from support.system import TEXT, Place, System, on, running
 from support.tally import UNTRIMMED
 from support.tickets import Tickets
 
@@ -71,4 +71,11 @@ class Stage:
 def staged(kind: str = "valkey9", **settings: Any) -> Iterator[Stage]:
     """Give a stage on a server of its own, without programs yet; gone with all it started."""
     with running(kind, **{**_SCALED, **settings}) as system:
+        yield Stage(system)
+
+
+@contextmanager
+def staged_on(server: Place, **settings: Any) -> Iterator[Stage]:
+    """Give a stage on a server that is the test's."""
+    with on(server, **{**_SCALED, **settings}) as system:
         yield Stage(system)

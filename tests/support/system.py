@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
-
-import redis
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from fairlane import Client, Settings
 from fairlane.model import TERMINAL, Event, Lane, TaskRecord, TaskState, Worker
@@ -31,16 +30,34 @@ DEEDS: Final = "support.deeds"
 UNMINDFUL: Final = {"pause_percent": 100, "resume_percent": 100}
 
 
+class Place(Protocol):
+    """Where a system's store is."""
+
+    @property
+    def folder(self) -> Path:
+        """Where its programs write."""
+
+    @property
+    def url(self) -> str:
+        """The store's URL."""
+
+    @property
+    def broker_url(self) -> str:
+        """The URL of Celery's broker, in a database apart."""
+
+    def raw(self, db: int = 0) -> Any:
+        """Return a connection to a database without fairlane."""
+
+
 class System:
     """A store, its broker in a database apart, and the programs started on them."""
 
-    def __init__(self, server: Server, **settings: Any) -> None:
+    def __init__(self, server: Place, **settings: Any) -> None:
         self.folder: Final = server.folder
         self.settings = Settings(
             **{
                 "store_url": server.url,
-                "broker_url": server.url.replace("unix", "redis+socket", 1).partition("?")[0]
-                + "?virtual_host=1",
+                "broker_url": server.broker_url,
                 "data_dir": server.folder / "data",
                 **UNMINDFUL,
                 **settings,
@@ -48,10 +65,9 @@ class System:
         )
         self.client = Client(self.settings)
         self.client.ping()
-        self.redis: Any = redis.Redis.from_url(server.url, decode_responses=True)
+        self.redis: Any = server.raw()
         #: The broker's database, if it is the one that a system has by itself.
-        socket = server.url.removeprefix("unix://").partition("?")[0]
-        self.broker: Any = redis.Redis(unix_socket_path=socket, db=1)
+        self.broker: Any = server.raw(db=1)
         self.programs: Final[list[Program]] = []
         #: What every program gets beside the settings.
         self.environ: Final[dict[str, str]] = {}
@@ -196,10 +212,17 @@ def running(kind: str = "valkey9", **settings: Any) -> Iterator[System]:
     """Give a system on a server of its own, without workers yet; gone with all it started."""
     server = Server.start(kind)
     try:
-        system = System(server, **settings)
-        try:
+        with on(server, **settings) as system:
             yield system
-        finally:
-            system.close()
     finally:
         server.stop()
+
+
+@contextmanager
+def on(server: Place, **settings: Any) -> Iterator[System]:
+    """Give a system on a server that is the test's; gone with all it started."""
+    system = System(server, **settings)
+    try:
+        yield system
+    finally:
+        system.close()

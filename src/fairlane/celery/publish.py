@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any, Final
 
 from celery import Celery, signals
@@ -35,13 +35,18 @@ log = logging.getLogger("fairlane.publish")
 _PERSISTENT: Final = 2
 
 
+#: LPUSH where the server's memory is full: a message is small, and what it starts makes room.
+_PUSH: Final = "#!lua flags=allow-oom\nreturn redis.call('LPUSH', KEYS[1], unpack(ARGV))"
+
+
 def publisher(app: Celery) -> Publish:
     """Return a function that publishes leased tasks to their types' queues.
 
     The function raises StoreUnavailable when the broker cannot take them; what was not published is
     leased again after its lease. A task whose type the settings no longer know waits with backoff.
     """
-    away = (KombuError, OSError, *app.connection_for_write().connection_errors)
+    broker = app.connection_for_write()
+    away = (KombuError, OSError, *broker.connection_errors, *broker.channel_errors)
     forms = _Forms(app)
     own = threading.local()
 
@@ -62,6 +67,14 @@ def publisher(app: Celery) -> Publish:
                 _put_off(app.fairlane.client, task)
 
     return publish
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether it is the answer of a Redis whose memory is full, or comes of one."""
+    cause: BaseException | None = error
+    while cause is not None and type(cause).__name__ != "OutOfMemoryError":
+        cause = cause.__cause__
+    return cause is not None
 
 
 def attempt_of(message_id: str) -> tuple[str, int] | None:
@@ -164,17 +177,37 @@ class _Line:
             self._send_slowly(tasks, forms)
             return
         channel = self._producer.channel
-        for queue in {form.queue for form in forms.values()} - self._declared:
-            self._producer.maybe_declare(self._app.amqp.queues[queue])
-            self._declared.add(queue)
         if self._batch is None:
             self._batch = channel.create_publish_batch(max_size=MAX_WANT)
             self._open.callback(self._batch.close)
+        try:
+            for queue in {form.queue for form in forms.values()} - self._declared:
+                self._producer.maybe_declare(self._app.amqp.queues[queue])
+                self._declared.add(queue)
+            self._fill(self._batch, tasks, forms)
+        except Exception as error:
+            if not _is_full(error):
+                raise
+            self._batch.close()
+            self._batch = None
+            self._send_to_full(tasks, forms)
+
+    def _fill(self, batch: Any, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
         for task in tasks:
             form = forms[task.task_type]
-            message = form.filled(task, channel)
-            self._batch.publish(message, exchange="", routing_key=form.queue)
-        self._batch.flush()
+            message = form.filled(task, self._producer.channel)
+            batch.publish(message, exchange="", routing_key=form.queue)
+        batch.flush()
+
+    def _send_to_full(self, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
+        """Publish to a Redis at its memory limit, which accepts no more and has to drain.
+
+        What was sent before it said so may go twice, and runs once.
+        """
+        with closing(self._producer.channel.create_publish_batch(max_size=MAX_WANT)) as batch:
+            evaluate = batch.pipeline.eval
+            batch.pipeline.lpush = lambda key, *values: evaluate(_PUSH, 1, key, *values)
+            self._fill(batch, tasks, forms)
 
     def close(self) -> None:
         """Let go of the connection, however broken."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from typing import Any
 
 from celery import bootsteps, signals
+from celery.exceptions import CPendingDeprecationWarning
 from celery.worker import state
 
 from fairlane.celery.announce import started
@@ -32,6 +34,8 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
 
     def __init__(self, worker: Any, **options: Any) -> None:
         super().__init__(worker, **options)
+        # What runs goes on while the broker is away: that is set, and need not be asked each time.
+        warnings.filterwarnings("ignore", "\nIn Celery 5.1", CPendingDeprecationWarning)
         # Before the pool forks, so that its children know whose they are.
         worker.app.fairlane.worker_id = new_worker_id()
         self._stopped = threading.Event()

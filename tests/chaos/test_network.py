@@ -69,9 +69,9 @@ def row(identity: str, between: str, part: str) -> object:
     "part",
     [
         row("N1", "a producer and the store", "producer"),
-        row("N2", "a worker and the store", "worker"),
-        row("N3", "the dispatcher and the store", "dispatcher"),
-        row("N4", "the only worker and its broker", "broker"),
+        row("N2", "a worker and both store and broker", "worker"),
+        row("N3", "the dispatcher and both store and broker", "dispatcher"),
+        row("N4", "worker and dispatcher and the broker", "broker"),
     ],
 )
 def test_a_broken_network(judge: Judge, tmp_path: Path, part: str) -> None:
@@ -99,13 +99,18 @@ def test_a_broken_network(judge: Judge, tmp_path: Path, part: str) -> None:
 
 def start(stage: Stage, part: str, proxy: Proxy) -> None:
     """Start a dispatcher and a worker, and beside a worker with a bad network a second one."""
-    behind = {"broker": "FAIRLANE_BROKER_URL"}.get(part, "FAIRLANE_STORE_URL")
     environ = stage.system.environ
+    # Who names his broker as another server than the others do is not let in.
+    behind = {"FAIRLANE_STORE_URL": proxy.url, "FAIRLANE_BROKER_URL": proxy.url[:-1] + "1"}
+    if part == "broker":
+        environ["FAIRLANE_BROKER_URL"] = proxy.url
     for name in ("dispatcher", "worker"):
-        if part == name or (part == "broker" and name == "worker"):
-            environ[behind] = proxy.url
+        if part == name:
+            environ.update(behind)
         stage.dispatcher() if name == "dispatcher" else stage.worker()
-        environ.pop(behind, None)
+        if part == name:
+            for variable in behind:
+                del environ[variable]
     if part == "worker":
         stage.worker("other")
     stage.system.ended(stage.send(2), 60.0)

@@ -8,6 +8,7 @@ import kombu
 import pytest
 
 from fairlane import Settings
+from fairlane.celery.announce import broker_name
 from fairlane.celery.patience import PatientConnection
 from fairlane.client.broker import broker_of
 from fairlane.client.sentinel import SCHEMES, Sentinels, SentinelUrl
@@ -147,3 +148,24 @@ def test_a_broker_that_is_away_is_tried_again_every_two_seconds_and_without_end(
             connection.ensure_connection(told)
     assert pauses[0] <= 0.5
     assert max(pauses) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("store", "broker", "name"),
+    [
+        ("redis+sentinel://a:1,b:2/svc/0", "", "the store, database 0"),
+        (
+            "redis+sentinel://a:1,b:2/svc",
+            "redis+sentinel://u:p@b:2,c/svc/1",
+            "the store, database 1",
+        ),
+        ("redis+sentinel://a:1,b:2/svc/0", "redis+sentinel://a/other/1", "service other/1"),
+        ("redis+sentinel://a:1,b:2/svc/0", "redis://a/1", "redis://a:6379/1"),
+    ],
+)
+def test_processes_agree_on_a_service_however_they_name_its_sentinels(
+    store: str, broker: str, name: str
+) -> None:
+    kombus = broker_of(broker or store, 5.0)
+    service = str(kombus.options.get("master_name", ""))
+    assert broker_name(kombus.url, store, service).endswith(name)

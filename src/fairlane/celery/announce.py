@@ -54,25 +54,32 @@ def agreement(app: Celery, role: str) -> dict[str, str]:
     # A worker looks there, all others only put there.
     url = conf.broker_read_url if role == "worker" else conf.broker_write_url
     options = conf.broker_transport_options or {}
-    return {"broker": broker_name(url, app.fairlane.client.store_url)} | {
+    service = str(options.get("master_name", ""))
+    return {"broker": broker_name(url, app.fairlane.client.store_url, service)} | {
         name: str(options.get(name, otherwise)) for name, otherwise in _VISIBILITY.items()
     }
 
 
-def broker_name(broker_url: str, store_url: str) -> str:
-    """Return where a broker is, without user and password.
+def broker_name(broker_url: str, store_url: str, service: str = "") -> str:
+    """Return where a broker is, without user and password; `service` is kombu's for its sentinels.
 
     The store's own server is called so: two hosts may know it by different names.
     """
-    place, database = _place(broker_url)
+    place, database = _place(broker_url, service)
     if place == _place(store_url)[0]:
         return f"the store, database {database}"
     return f"{place}/{database}"
 
 
-def _place(url: str) -> tuple[str, str]:
+def _place(url: str, service: str = "") -> tuple[str, str]:
     """Return the server and the database (or virtual host) that a URL names."""
     parts = urlsplit(url.split(";")[0])
+    if parts.scheme.endswith("sentinel"):
+        # Whoever watches over a service, and in what order they are named, is all the same.
+        named = [part for part in parts.path.split("/") if part]
+        if parts.scheme != "sentinel":
+            service, *named = named
+        return f"sentinels' service {service}", "".join(named) or "0"
     kind = "redis" if parts.scheme in _REDIS else parts.scheme.replace("pyamqp", "amqp")
     query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if kind == "redis" and not parts.hostname:

@@ -13,6 +13,7 @@ import pytest
 
 from fairlane import Client, TaskState, verbs
 from fairlane.errors import StoreUnavailable
+from fairlane.model import Leased
 from fairlane.scripts import load
 from support.proxy import Proxy
 from support.store import LANE, Store, mac
@@ -51,7 +52,8 @@ def test_a_lost_reply_in_the_life_of_a_task_is_one_task_and_one_run(
 
     loses("enqueue")
     task_id = client.enqueue(mac(1), LANE, {"a": 1}).task_id
-    leased, unheard = [], 0
+    leased: list[Leased] = []
+    unheard = 0
     for _ in range(4):
         loses("claim")
         try:

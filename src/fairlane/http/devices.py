@@ -15,7 +15,7 @@ from fairlane.http import answer
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import OPERATORS, READERS, caller
 from fairlane.http.cursor import next_cursor, offset_of
-from fairlane.http.gate import Gate
+from fairlane.http.gate import Gate, within_limit
 from fairlane.http.openapi import SITE_PATTERN, problems
 from fairlane.http.sentence import sentence
 from fairlane.verbs.devices import MAX_RATE_PER_S, MAX_RUNNING, MAX_WEIGHT
@@ -63,8 +63,9 @@ async def devices(request: Request, page: Annotated[Page, Query()]) -> answer.De
     caller(request).needs(READERS)
     gate: Gate = request.app.state.gate
     offset = offset_of(page.cursor)
-    listed = await gate.run(verbs.Devices(offset, page.limit))
-    found = await gate.run_many([device_verb(mac, gate.client.settings) for mac, _ in listed])
+    async with within_limit():
+        listed = await gate.run(verbs.Devices(offset, page.limit))
+        found = await gate.run_many([device_verb(mac, gate.client.settings) for mac, _ in listed])
     for device in found:
         if isinstance(device, FairlaneError):
             raise device

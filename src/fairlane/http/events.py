@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, caller
 from fairlane.http.feed import Feed, Watcher
+from fairlane.http.gate import within_limit
 from fairlane.http.openapi import problems
 
 log = logging.getLogger("fairlane.http")
@@ -91,4 +92,6 @@ async def events(request: Request, last_event_id: Annotated[str, Header()] = "")
     """
     caller(request).needs(READERS)
     feed: Feed = request.app.state.feed
-    return EventStream(feed, await feed.watch(last_event_id))
+    async with within_limit():
+        watcher = await feed.watch(last_event_id)
+    return EventStream(feed, watcher)

@@ -9,7 +9,8 @@ whole, and whoever sends it again by the same task id or Idempotency-Key is told
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from fairlane.client import AsyncClient
@@ -23,6 +24,16 @@ LIMIT_S: Final = 1.7
 #: The connection is given up before the caller is, so that the next one finds a new one.
 SOCKET_TIMEOUT_MS: Final = 1_400
 AT_ONCE: Final = 1_024
+
+
+@asynccontextmanager
+async def within_limit() -> AsyncIterator[None]:
+    """Give what asks the store more than once the time that one question has."""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            yield
+    except TimeoutError:
+        raise _silent() from None
 
 
 class Gate:
@@ -51,6 +62,10 @@ class Gate:
             async with asyncio.timeout(LIMIT_S):
                 return await question
         except TimeoutError:
-            raise StoreUnavailable(f"store: it did not answer within {LIMIT_S} s") from None
+            raise _silent() from None
         finally:
             self._running -= 1
+
+
+def _silent() -> StoreUnavailable:
+    return StoreUnavailable(f"store: it did not answer within {LIMIT_S} s")

@@ -21,7 +21,7 @@ from fairlane.errors import FairlaneError
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, caller
 from fairlane.http.feed import Feed
-from fairlane.http.gate import Gate
+from fairlane.http.gate import Gate, within_limit
 from fairlane.http.openapi import problems
 from fairlane.model import TERMINAL, Event
 
@@ -171,7 +171,9 @@ async def metrics(request: Request) -> Response:
     """Answer the metrics as text."""
     caller(request).needs(READERS)
     found: Metrics = request.app.state.metrics
-    return Response(await found.page(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+    async with within_limit():
+        page = await found.page()
+    return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _of_lanes(lanes: Sequence[model.Lane]) -> Iterator[Metric]:

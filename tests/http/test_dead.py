@@ -87,7 +87,7 @@ def test_a_dead_letter_that_is_redriven_runs_anew(service: Service) -> None:
 def test_a_dry_run_counts_and_changes_nothing(service: Service) -> None:
     bury(service, 1)
     for path in (REDRIVE, DROP):
-        answer = service.ask("POST", path, json={"mac": mac(1), "dry_run": True}).json()
+        answer = service.ask("POST", path, json={"filter": {"mac": mac(1)}, "dry_run": True}).json()
         assert (answer["matched"], answer["done"], answer["dry_run"]) == (1, 0, True)
     assert len(listed(service)) == 1
 
@@ -99,14 +99,16 @@ def test_everything_is_dropped_only_if_it_is_said(
     monkeypatch.setattr(dead, "SCAN", 4)
     buried = [bury(service, number) for number in range(1, 8)]
     unsaid: tuple[dict[str, object], ...] = (
-        {}, {"all": False}, {"all": True, "mac": mac(1)}, {"task_ids": []}, {"all": 1},
+        {}, {"dry_run": False}, {"filter": {}, "task_ids": ["x"]}, {"task_ids": []},
+        {"filter": None}, {"filter": {"speed": 1}}, {"filter": {"after": 0}}, {"mac": mac(1)},
+        {"filter": {"before": "2026-01-31"}}, {"filter": {}, "cursor": "x"},
     )  # fmt: skip
     for body in unsaid:
         assert is_problem(service.ask("POST", DROP, json=body), 422, "INVALID_REQUEST")
     assert len(listed(service, limit="200")) == 4
     cursor, done = "", 0
     while cursor is not None:
-        answer = service.ask("POST", DROP, json={"all": True, "cursor": cursor}).json()
+        answer = service.ask("POST", DROP, json={"filter": {}, "cursor": cursor}).json()
         done, cursor = done + answer["done"], answer["next_cursor"]
     assert done == len(buried)
     assert service.store.run(verbs.InspectTotals()).dead_letters == 0

@@ -213,3 +213,10 @@ def test_what_is_hostile_is_told_as_text(service: Service) -> None:
     task_id = service.enqueue(data={"t": "<script>"}).json()["task_id"]
     told = service.ask("GET", f"/v1/tasks/{task_id}")
     assert told.headers["content-type"] == "application/json"
+
+
+def test_a_method_that_a_path_lacks_is_told_those_it_has(service: Service) -> None:
+    for path, methods in (("/v1/tasks/x", "DELETE, GET"), (f"/v1/devices/{MAC}", "GET, PATCH")):
+        answer = service.ask("PUT", path)
+        assert is_problem(answer, 405, "METHOD_NOT_ALLOWED")
+        assert answer.headers["allow"] == methods

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Final
@@ -13,10 +13,12 @@ from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
 
 from fairlane.client import AsyncClient
+from fairlane.errors import StoreError
 from fairlane.http import dead, devices, enqueue, events, health, levels, metrics, problem, tasks
 from fairlane.http.caller import Identify, caller, loopback_operator
 from fairlane.http.feed import Feed
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
+from fairlane.http.openapi import with_task_types
 from fairlane.settings import Settings
 
 _ROUTERS: Final = (
@@ -66,11 +68,13 @@ def create_app(
         redoc_url=None,
         openapi_url=None,
         separate_input_output_schemas=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.gate = gate
     app.state.feed = feed
     app.state.metrics = metrics.Metrics(gate, feed)
     app.state.identify = identify
+    app.state.routes = ROUTES
     problem.install(app)
     app.router.routes[:0] = enqueue.ROUTES
     for router in _ROUTERS:
@@ -82,6 +86,9 @@ def create_app(
 async def _openapi(request: Request) -> JSONResponse:
     """Describe the service to whoever may call it."""
     caller(request)
-    schema = request.app.openapi()
+    gate: Gate = request.app.state.gate
+    with suppress(StoreError):
+        await gate.ask(gate.client.ping())
+    schema = with_task_types(request.app.openapi(), list(gate.client.settings.lane_by_type))
     root_path = request.scope.get("root_path", "").rstrip("/")
     return JSONResponse({**schema, "servers": [{"url": root_path}]} if root_path else schema)

@@ -1,16 +1,17 @@
 """/v1/dead-letters: listed, brought back, deleted.
 
 The rule: one call looks at `SCAN` letters at most and says where to go on, whatever it was asked
-for. To bring back or drop everything has to be said (`all`), not to be left out.
+for. To bring back or drop everything has to be said (`"filter": {}`), not to be left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane import verbs
 from fairlane.http import answer
@@ -18,8 +19,7 @@ from fairlane.http.body import StrictRoute
 from fairlane.http.caller import OPERATORS, READERS, caller
 from fairlane.http.cursor import cursor_of, offset_of
 from fairlane.http.gate import Gate
-from fairlane.http.openapi import problems
-from fairlane.http.problem import Problem
+from fairlane.http.openapi import Cursor, Mac, TaskId, problems
 from fairlane.http.sentence import sentence
 from fairlane.ids import checked_task_id
 from fairlane.mac import canonical
@@ -31,18 +31,30 @@ router = APIRouter(route_class=StrictRoute, tags=["dead letters"])
 SCAN: Final = 1_000
 #: Each comes with its whole payload, so a page of them is small.
 _AT_ONCE: Final = 100
+_RFC3339: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def _rfc3339(value: Any) -> Any:
+    """Return a time's text. Raises ValueError for a number, which could be of any unit."""
+    if not isinstance(value, str) or _RFC3339.fullmatch(value) is None:
+        raise ValueError("write it as in 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_rfc3339)]
 
 
 class Filter(BaseModel):
     """Which dead letters; what is not named does not matter."""
 
     model_config = ConfigDict(extra="forbid")
-    mac: str | None = Field(None, max_length=64)
+    mac: Mac | None = None
     task_type: str | None = Field(None, max_length=200)
     cause: str | None = Field(None, max_length=1_024)
-    after: AwareDatetime | None = None
-    before: AwareDatetime | None = None
-    cursor: str = Field("", max_length=200)
+    after: Moment | None = None
+    before: Moment | None = None
 
     def test(self) -> Callable[[TaskRecord], bool]:
         """Return what tells whether a record is meant. Raises InvalidMac."""
@@ -63,23 +75,27 @@ class Filter(BaseModel):
 
 
 class Page(Filter):
-    """Which dead letters, and how many."""
+    """Which dead letters, how many, and from where on."""
 
     limit: int = Field(50, ge=1, le=200)
+    cursor: Cursor = ""
 
 
-class Chosen(Filter):
-    """Which dead letters to act on: by `task_ids`, by a filter, or `all`; `dry_run` only counts."""
+class ByIds(BaseModel):
+    """Dead letters by their ids; `dry_run` only counts."""
 
-    task_ids: list[str] | None = Field(None, min_length=1, max_length=SCAN)
-    all: bool = Field(False, strict=True)
-    dry_run: bool = Field(False, strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
+    task_ids: list[TaskId] = Field(min_length=1, max_length=SCAN)
+    dry_run: bool = False
 
-    @property
-    def has_filter(self) -> bool:
-        """Whether anything is named that a letter can be told by."""
-        told = (self.mac, self.task_type, self.cause, self.after, self.before)
-        return any(value is not None for value in told)
+
+class ByFilter(BaseModel):
+    """Dead letters by a filter, `{}` being all of them; `dry_run` only counts."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    filter: Filter
+    cursor: Cursor = ""
+    dry_run: bool = False
 
 
 class DeadLetters(answer.Answer):
@@ -105,7 +121,7 @@ async def dead_letters(request: Request, page: Annotated[Page, Query()]) -> Dead
     """Answer dead letters that the filter means, newest first."""
     caller(request).needs(READERS)
     gate: Gate = request.app.state.gate
-    found, end = await _meant(gate, page, page.limit)
+    found, end = await _meant(gate, page, page.cursor, page.limit)
     return DeadLetters(dead_letters=[*map(answer.task, found)], next_cursor=end)
 
 
@@ -114,7 +130,7 @@ async def dead_letters(request: Request, page: Annotated[Page, Query()]) -> Dead
     summary=sentence(verbs.Redrive),
     responses=problems(401, 403, 408, 413, 415, 422, 503),
 )
-async def redrive(request: Request, chosen: Chosen) -> Done:
+async def redrive(request: Request, chosen: ByIds | ByFilter) -> Done:
     """Bring back what is chosen."""
     return await _act(request, chosen, verbs.Redrive)
 
@@ -124,27 +140,23 @@ async def redrive(request: Request, chosen: Chosen) -> Done:
     summary=sentence(verbs.Drop),
     responses=problems(401, 403, 408, 413, 415, 422, 503),
 )
-async def drop(request: Request, chosen: Chosen) -> Done:
+async def drop(request: Request, chosen: ByIds | ByFilter) -> Done:
     """Delete what is chosen."""
     return await _act(request, chosen, verbs.Drop)
 
 
 async def _act(
-    request: Request, chosen: Chosen, verb: type[verbs.Redrive] | type[verbs.Drop]
+    request: Request, chosen: ByIds | ByFilter, verb: type[verbs.Redrive] | type[verbs.Drop]
 ) -> Done:
     caller(request).needs(OPERATORS)
     gate: Gate = request.app.state.gate
-    if sum((chosen.task_ids is not None, chosen.has_filter, chosen.all)) != 1:
-        raise Problem(422, "INVALID_REQUEST", "body: name task_ids, or a filter, or all: true")
     end = None
-    if chosen.task_ids is None:
-        records, end = await _meant(gate, chosen, SCAN)
+    if isinstance(chosen, ByFilter):
+        records, end = await _meant(gate, chosen.filter, chosen.cursor, SCAN)
         task_ids: Sequence[str] = [record.task_id for record in records]
     else:
-        task_ids = list(dict.fromkeys(chosen.task_ids))
         # All are checked before any is touched.
-        for task_id in task_ids:
-            checked_task_id(task_id)
+        task_ids = [*map(checked_task_id, dict.fromkeys(chosen.task_ids))]
     if chosen.dry_run:
         return Done(matched=len(task_ids), done=0, dry_run=True, next_cursor=end)
     done = 0
@@ -156,10 +168,12 @@ async def _act(
     return Done(matched=len(task_ids), done=done, dry_run=False, next_cursor=end)
 
 
-async def _meant(gate: Gate, choice: Filter, most: int) -> tuple[list[TaskRecord], str | None]:
+async def _meant(
+    gate: Gate, choice: Filter, cursor: str, most: int
+) -> tuple[list[TaskRecord], str | None]:
     """Return up to `most` letters that are meant among the next `SCAN`, and where to go on."""
     is_meant = choice.test()
-    first = offset = offset_of(choice.cursor)
+    first = offset = offset_of(cursor)
     found: list[TaskRecord] = []
     while offset < first + SCAN:
         letters = await gate.run(verbs.DeadLetters(offset, _AT_ONCE))

@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane import verbs
 from fairlane.client.calls import inspect_device as device_verb
@@ -16,7 +16,7 @@ from fairlane.http.body import StrictRoute
 from fairlane.http.caller import OPERATORS, READERS, caller
 from fairlane.http.cursor import next_cursor, offset_of
 from fairlane.http.gate import Gate, within_limit
-from fairlane.http.openapi import SITE_PATTERN, problems
+from fairlane.http.openapi import SITE_PATTERN, Cursor, MacInPath, problems
 from fairlane.http.sentence import sentence
 from fairlane.verbs.devices import MAX_RATE_PER_S, MAX_RUNNING, MAX_WEIGHT
 
@@ -31,7 +31,15 @@ class Page(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     limit: int = Field(50, ge=1, le=MOST)
-    cursor: str = Field("", max_length=200)
+    cursor: Cursor = ""
+
+
+def _whole(value: Any) -> Any:
+    """Return 2.0 as 2: in JSON they are one number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Running = Annotated[int, Field(ge=0, le=MAX_RUNNING), BeforeValidator(_whole)]
 
 
 class NewLimits(BaseModel):
@@ -40,8 +48,8 @@ class NewLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     weight: float | None = Field(None, ge=1 / MAX_WEIGHT, le=MAX_WEIGHT)
     paused: bool | None = None
-    min_running: int | None = Field(None, ge=0, le=MAX_RUNNING)
-    max_running: int | None = Field(None, ge=0, le=MAX_RUNNING)
+    min_running: Running | None = None
+    max_running: Running | None = None
     rate_per_s: float | None = Field(None, ge=0, le=MAX_RATE_PER_S)
     site: str | None = Field(None, pattern=f"^$|{SITE_PATTERN}")
 
@@ -80,7 +88,7 @@ async def devices(request: Request, page: Annotated[Page, Query()]) -> answer.De
     summary=sentence(verbs.InspectDevice),
     responses=problems(401, 403, 422, 503),
 )
-async def inspect_device(request: Request, response: Response, mac: str) -> answer.Device:
+async def inspect_device(request: Request, response: Response, mac: MacInPath) -> answer.Device:
     """Answer a device; one that was never heard of has nothing pending.
 
     The ETag is that of its limits: send it as If-Match to change what you have seen, and no other.
@@ -101,7 +109,7 @@ async def inspect_device(request: Request, response: Response, mac: str) -> answ
 async def configure(
     request: Request,
     response: Response,
-    mac: str,
+    mac: MacInPath,
     new: NewLimits,
     if_match: Annotated[str, Header()] = "",
 ) -> answer.DeviceLimits:

@@ -67,6 +67,9 @@ class NewItem(NewTask, frozen=True, forbid_unknown_fields=True):
     idempotency_key: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
 
 
+_Items = Annotated[list[NewItem], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
 class Accepted(msgspec.Struct, frozen=True):
     """A stored task; `known` when an earlier call had stored it.
 
@@ -164,6 +167,10 @@ ROUTES: Final = (
             {"application/json": NewTask},
             {200: Accepted, 202: Accepted},
             (401, 403, 408, 409, 413, 415, 422, 429, 503),
+            links={
+                name: {"operationId": name, "parameters": {"task_id": "$response.body#/task_id"}}
+                for name in ("inspect_task", "cancel")
+            },
             headers={"Idempotency-Key": "the same key with the same body is the same task"},
         ),
     ),
@@ -174,7 +181,11 @@ ROUTES: Final = (
         summary=sentence(verbs.EnqueueMany),
         response_class=Response,
         **described(
-            {"application/json": list[NewItem]},
+            {
+                "application/json": Annotated[
+                    list[NewItem], Meta(min_length=1, max_length=MAX_ITEMS)
+                ]
+            },
             {200: VERDICTS},
             (401, 403, 408, 413, 415, 422, 503),
         ),

@@ -7,22 +7,34 @@ not refused for its form.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from fastapi import Path
+from pydantic import Field
 
 from fairlane.http.problem import MEDIA_TYPE
 
 _EVEN: Final = "[0-9A-Fa-f][02468ACEace]"
 _PAIR: Final = "[0-9A-Fa-f]{2}"
 MAC_PATTERN: Final = (
-    f"^({_EVEN}(:{_PAIR}){{5}}((:{_PAIR}){{2}})?|{_EVEN}(-{_PAIR}){{5}}((-{_PAIR}){{2}})?"
+    # Not all zero.
+    f"^(?!00[0:.-]*$)({_EVEN}(:{_PAIR}){{5}}((:{_PAIR}){{2}})?|{_EVEN}(-{_PAIR}){{5}}((-{_PAIR}){{2}})?"
     rf"|{_EVEN}{_PAIR}(\.{_PAIR}{_PAIR}){{2}}(\.{_PAIR}{_PAIR})?"
     f"|{_EVEN}({_PAIR}){{5}}(({_PAIR}){{2}})?)$"
 )
 TASK_ID_PATTERN: Final = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 SITE_PATTERN: Final = "^[a-z0-9][a-z0-9_.-]{0,63}$"
+CURSOR_PATTERN: Final = "^(o[0-9]{1,9})?$"
+
+# The patterns below are told, not checked: a verb says better what is wrong with what it gets.
+Mac = Annotated[str, Field(json_schema_extra={"pattern": MAC_PATTERN})]
+TaskId = Annotated[str, Field(json_schema_extra={"pattern": TASK_ID_PATTERN})]
+Cursor = Annotated[str, Field(max_length=200, json_schema_extra={"pattern": CURSOR_PATTERN})]
+MacInPath = Annotated[str, Path(json_schema_extra={"pattern": MAC_PATTERN})]
+TaskIdInPath = Annotated[str, Path(json_schema_extra={"pattern": TASK_ID_PATTERN})]
 
 PROBLEM: Final[Mapping[str, Any]] = {
     "title": "Problem",
@@ -50,6 +62,7 @@ def described(
     answers: Mapping[int, Any],
     statuses: Sequence[int],
     headers: Mapping[str, str] | None = None,
+    links: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return what FastAPI is told of a route that msgspec decodes.
 
@@ -60,6 +73,7 @@ def described(
         status: {
             "description": HTTPStatus(status).phrase,
             "content": {"application/json": {"schema": _schema(kind)}},
+            "links": dict(links or {}),
         }
         for status, kind in answers.items()
     }
@@ -100,3 +114,13 @@ def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         return _inlined(parts[schema["$ref"]], parts)
     return {name: _inlined(value, parts) for name, value in schema.items()}
+
+
+def with_task_types(schema: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return a description of the service that names the task types of its store."""
+    whole = deepcopy(dict(schema))
+    for path in ("/v1/tasks", "/v1/tasks:batch"):
+        body = whole["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        task = body.get("items", body)
+        task["properties"]["task_type"] = {"type": "string", "enum": list(names)}
+    return whole

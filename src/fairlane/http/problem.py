@@ -169,9 +169,18 @@ async def _of_http(request: Request, error: Exception) -> Response:
         request.app.state.identify(request)
     except Problem as unknown:
         return unknown.response()
+    if error.status_code == 405:
+        error.headers = {"Allow": ", ".join(_methods(request))}
     code = _CODES.get(error.status_code, f"HTTP_{error.status_code}")
     detail = f"{request.method} {ascii(request.url.path)[1:-1][:200]}: {error.detail}"
     return Problem(error.status_code, code, detail, headers=error.headers).response()
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods of a path: each of its routes knows its own only."""
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    routes = request.app.state.routes
+    return sorted({m for route in routes if route.path_regex.match(path) for m in route.methods})
 
 
 async def _of_fault(request: Request, error: Exception) -> Response:

@@ -12,7 +12,7 @@ from fairlane.http import answer
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, SENDERS, Caller, caller
 from fairlane.http.gate import Gate
-from fairlane.http.openapi import problems
+from fairlane.http.openapi import TaskIdInPath, problems
 from fairlane.http.sentence import sentence
 from fairlane.model import TaskRecord, TaskState
 
@@ -31,7 +31,7 @@ class Force(BaseModel):
     summary=sentence(verbs.InspectTask),
     responses=problems(401, 403, 404, 422, 503),
 )
-async def inspect_task(request: Request, task_id: str) -> answer.Task:
+async def inspect_task(request: Request, task_id: TaskIdInPath) -> answer.Task:
     """Answer the record of a task."""
     return answer.task(await _seen(request, task_id, caller(request)))
 
@@ -42,7 +42,7 @@ async def inspect_task(request: Request, task_id: str) -> answer.Task:
     responses=problems(401, 403, 404, 409, 422, 503),
 )
 async def cancel(
-    request: Request, task_id: str, query: Annotated[Force, Query()]
+    request: Request, task_id: TaskIdInPath, query: Annotated[Force, Query()]
 ) -> answer.Cancelled:
     """Cancel a task; a second time answers the same."""
     sender = caller(request).needs(SENDERS)

@@ -38,6 +38,7 @@ that Lua can answer and the classes below together.
     │   ├── StoreNotDurable          STORE_NOT_DURABLE
     │   ├── StoreUnsupported         STORE_UNSUPPORTED
     │   ├── ConfigChanged            CONFIG_CHANGED     the client joins anew and repeats the call
+    │   ├── CorruptRecord            CORRUPT_RECORD     a task's data cannot be read
     │   └── CorruptReply             CORRUPT_REPLY
     └── ClockRefused                 CLOCK_REFUSED      a virtual clock on a real store
 
@@ -201,6 +202,10 @@ class StoreUnsupported(StoreError, code="STORE_UNSUPPORTED"):
 
 class ConfigChanged(StoreError, code="CONFIG_CHANGED"):
     """The store's settings are not those that this client joined; it joins anew and repeats."""
+
+
+class CorruptRecord(StoreError, code="CORRUPT_RECORD"):
+    """What the store holds as a task's data is no JSON object; see `Quarantine`."""
 
 
 class CorruptReply(StoreError, code="CORRUPT_REPLY"):

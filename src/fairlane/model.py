@@ -35,14 +35,14 @@ _S = TaskState
 
 TRANSITIONS: Final[Mapping[TaskState, frozenset[TaskState]]] = MappingProxyType(
     {
-        _S.PENDING: frozenset({_S.LEASED, _S.EXPIRED, _S.CANCELLED}),
+        _S.PENDING: frozenset({_S.LEASED, _S.EXPIRED, _S.CANCELLED, _S.DEAD}),
         _S.LEASED: frozenset(
             {_S.RUNNING, _S.PENDING, _S.DELAYED, _S.EXPIRED, _S.CANCELLED, _S.DEAD}
         ),
         _S.RUNNING: frozenset(
             {_S.DONE, _S.FAILED, _S.PENDING, _S.DELAYED, _S.EXPIRED, _S.CANCELLED, _S.DEAD}
         ),
-        _S.DELAYED: frozenset({_S.PENDING, _S.EXPIRED, _S.CANCELLED}),
+        _S.DELAYED: frozenset({_S.PENDING, _S.EXPIRED, _S.CANCELLED, _S.DEAD}),
         _S.DONE: frozenset(),
         _S.FAILED: frozenset(),
         _S.EXPIRED: frozenset(),

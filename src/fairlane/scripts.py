@@ -32,6 +32,7 @@ SHARED: Final = (
     "_tags",
     "_cost",
     "_order",
+    "_dead",
     "_turn",
     "_sites",
     "_receipts",

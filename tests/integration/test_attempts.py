@@ -11,7 +11,7 @@ from fairlane.celery.app import make_app
 from fairlane.celery.publish import publisher
 from fairlane.model import Leased, TaskState
 from fairlane.payload import decode
-from fairlane.verbs import DeadLetters
+from fairlane.verbs import Configure, DeadLetters
 from support.store import mac
 from support.system import DISPATCH, TEXT, System, running
 
@@ -163,3 +163,16 @@ def test_a_task_that_kills_its_process_is_tried_again_and_in_the_end_dead(system
     assert (dead.state, dead.cause, dead.failures) == (TaskState.DEAD, "worker_lost", 2)
     assert system.starts(always) == [f"{always}.1", f"{always}.2"]
     assert {(r.state, r.failures) for r in system.ended(others)} == {(TaskState.DONE, 0)}
+
+
+def test_data_that_cannot_be_read_is_dead_without_another_attempt(system: System) -> None:
+    one, other = mac(41), mac(42)
+    system.client.run(Configure(one, paused=True))
+    task_id = system.client.enqueue(one, "text", {"do": "echo"}).task_id
+    system.redis.hset(system.client.keys.task(task_id), "payload", '{"do":')
+    neighbour = system.client.enqueue(other, "text", {"do": "echo"}).task_id
+    system.client.run(Configure(one, paused=False))
+    record = system.becomes(task_id, TaskState.DEAD)
+    assert (record.cause, record.payload, record.attempt) == ("corrupt", b'{"do":', 1)
+    assert system.starts(task_id) == [f"{task_id}.1"]
+    system.becomes(neighbour, TaskState.DONE)

@@ -148,6 +148,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Overload: _after(_queued, verbs.Overload()),
     verbs.Pop: lambda store: verbs.Pop(*_turn(store), "me"),
     verbs.Purge: _after(_late, verbs.Purge()),
+    verbs.Quarantine: _after(_running, verbs.Quarantine("a", 1, "no JSON")),
     verbs.ReadAbnormal: _after(_abnormal, verbs.ReadAbnormal()),
     verbs.ReadWatermark: _after(_watermark, verbs.ReadWatermark()),
     verbs.Reconcile: _after(_queued, verbs.Reconcile()),

@@ -48,7 +48,9 @@ class Store:
     def __init__(self, url: str, **settings: Any) -> None:
         self.url = url
         self.clock = Clock()
-        self.redis: Any = redis.Redis.from_url(url, decode_responses=True)
+        self.redis: Any = redis.Redis.from_url(
+            url, decode_responses=True, encoding_errors="surrogateescape"
+        )
         self.settings = Settings(store_url=url, **settings)
         self.client = Client(self.settings, clock=self.clock)
         self.keys = self.client.keys

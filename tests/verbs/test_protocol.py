@@ -158,6 +158,7 @@ def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) ->
         verbs.Deregister,
         verbs.Finish,
         verbs.Lead,
+        verbs.Quarantine,
         verbs.Withdraw,
     ):
         nonsense: Any = b"nonsense"

@@ -238,6 +238,7 @@ LIVE = (
     verbs.ClaimDevice(LANE),
     verbs.Lead("me"),
     verbs.CheckEpoch(),
+    verbs.Announce("host:1:a"),
 )
 #: An existing mark is a mark; what SET writes takes the place of whatever was there.
 NOT_READ = ("CLOCK", "WATERMARK", "ACTIVE")
@@ -251,6 +252,7 @@ def test_a_foreign_value_under_one_of_our_keys_is_an_error(store: Store, row: Ke
         "QUEUE": store.keys.device("QUEUE", mac(1), LANE),
         "ACTIVE": store.keys.device("ACTIVE", mac(1), LANE),
         "WORKER": store.keys.name("WORKER") + "host:1:a",
+        "PROCESS": store.keys.name("PROCESS") + "host:1:a",
     }.get(row.lua) or store.keys.lane(row.lua, LANE if "<lane>" in row.shape else "main")
     store.redis.delete(name)
     if row.type.startswith("String"):

@@ -21,6 +21,8 @@ from fairlane import handlers
 from fairlane.celery.publish import attempt_of, publisher
 from fairlane.client import Client
 from fairlane.errors import (
+    Conflict,
+    CorruptRecord,
     Defer,
     Fail,
     FairlaneError,
@@ -34,7 +36,7 @@ from fairlane.ids import new_nonce
 from fairlane.model import Leased, Outcome, Task, TaskState
 from fairlane.verbs import Defer as DeferVerb
 from fairlane.verbs import Fail as FailVerb
-from fairlane.verbs import Finish, Start, Verb
+from fairlane.verbs import Finish, Quarantine, Start, Verb
 
 log = logging.getLogger("fairlane.attempt")
 
@@ -50,6 +52,8 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
     fault("worker.before_start")
     try:
         task = client.run(Start(task_id, attempt, worker_id, new_nonce())).task
+    except CorruptRecord as error:
+        return _set_aside(client, task_id, attempt, error)
     except (StaleAttempt, TaskEnded, NotFound) as refused:
         log.info("attempt %s.%s is not run: %s", task_id, attempt, refused)
         return "not current"
@@ -65,6 +69,17 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
     state = _record(client, task, end)
     fault("worker.after_finish")
     return state
+
+
+def _set_aside(client: Client, task_id: str, attempt: int, error: CorruptRecord) -> str:
+    """Give up a task whose data cannot be read; another attempt would read no more of it."""
+    log.error("task %s is dead: %s", task_id, error)
+    try:
+        client.run(Quarantine(task_id, attempt, str(error)))
+    except (Conflict, NotFound) as refused:
+        log.warning("end of %s.%s is refused: %s", task_id, attempt, refused)
+        return "not current"
+    return "dead"
 
 
 def _end_of(client: Client, task: Task) -> Verb[Any]:

@@ -48,7 +48,7 @@ local function active_key(d)
 end
 
 local function created_at(id)
-  return id and tonumber(call('HGET', TASK .. id, 'created_at'))
+  return id and tonumber(redis.pcall('HMGET', TASK .. id, 'created_at')[1])
 end
 
 local function older(a, b)
@@ -85,7 +85,8 @@ local function refresh_oldest(d)
     if at == 0 then
       d.has_queue = id and true
     end
-    local f = id and call('HMGET', TASK .. id, 'created_at', 'attempt')
+    -- What stands there may be no record.
+    local f = id and redis.pcall('HMGET', TASK .. id, 'created_at', 'attempt')
     left = older(left, f and tonumber(f[1]))
     if not id or not (lifo or f[2]) then
       break

@@ -231,7 +231,7 @@ local function next_by_guard(L, exclude_mac, mac)
   end
   local d = device(first[1], L)
   local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
-  local f = call('HMGET', TASK .. id, 'task_type', 'size', 'cost_ms')
+  local f = redis.pcall('HMGET', TASK .. id, 'task_type', 'size', 'cost_ms')
   local cost = f[1] and estimate(d, L.round.means, f[1], f[2] or 0, tonumber(f[3])) or 1
   place_of(d)
   local ahead, site_ahead = tag_of(d) - progress(d.order), tag_of(site) - progress(site.order)

@@ -2,10 +2,10 @@
 
 -- The same table as model.TRANSITIONS and docs/lifecycle.md.
 local TRANSITIONS = {
-  pending = 'leased expired cancelled',
+  pending = 'leased expired cancelled dead',
   leased = 'running pending delayed expired cancelled dead',
   running = 'done failed pending delayed expired cancelled dead',
-  delayed = 'pending expired cancelled',
+  delayed = 'pending expired cancelled dead',
   dead = 'pending',
 }
 

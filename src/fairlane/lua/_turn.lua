@@ -68,22 +68,6 @@ local function delay(d, id, from, due, expires, ...)
   emit('delayed', d.mac, d.lane.name, id, due)
 end
 
--- A task given up, with its cause, error and whole payload, and the site that it would come back
--- to; the oldest makes room.
-local function bury(d, id, from, cause, detail)
-  conclude(id, from, 'dead', d.mac, d.lane.name, cause, 'cause', cause, 'error', detail,
-    'dead_at', now)
-  call('HDEL', TASK .. id, 'due_at')
-  if d.site ~= 'default' and not d.site_is_set then
-    call('HSET', TASK .. id, 'site', d.site)
-  end
-  call('LPUSH', DEAD_LETTER, id)
-  if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
-    call('DEL', TASK .. call('RPOP', DEAD_LETTER))
-    call('HINCRBY', TOTALS, 'dead_dropped', 1)
-  end
-end
-
 local function backoff_ms(n, base, max)
   return math.min(base * 2 ^ math.min(n - 1, 31), max)
 end
@@ -136,11 +120,20 @@ local function resume(L, limit)
   limit = limit - #due
   local tasks = call('ZRANGE', DELAYED, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, id in ipairs(tasks) do
-    local f = call('HMGET', TASK .. id, 'mac', 'lane', 'created_at', 'expires_at')
+    local f = redis.pcall('HMGET', TASK .. id, 'mac', 'lane', 'created_at', 'expires_at', 'state')
     call('ZREM', DELAYED, id)
-    call('ZREM', DEADLINES, id)
-    if f[1] then
+    if not is_flawed(f, f[1], f[2], f[3], f[4]) and f[5] == 'delayed' then
+      call('ZREM', DEADLINES, id)
       give_back(device(f[1], lane_of(f[2])), id, 'delayed', tonumber(f[3]), tonumber(f[4]), 0)
+    elseif f[5] ~= 'delayed' and is_state(f[5]) then
+      note_corrupt(f[1] or '', L, id, 'a delayed id of a task that is ' .. f[5])
+    else
+      call('ZREM', DEADLINES, id)
+      local d = f[1] and f[2] and device(f[1], lane_of(f[2]))
+      if d then
+        save(d, -1)
+      end
+      quarantine(d or nobody(L), id, 'delayed', 'its record lacks a field')
     end
   end
   return #due, #tasks, #admitted
@@ -149,27 +142,33 @@ end
 -- Lease up to `n` tasks of a device to `holder`; expired ones end on the way, at most 64 or so. The
 -- lane must be in a round.
 -- Returns the leased, as (id, attempt, type, mac) and with the payload if asked, the expired ids,
--- what is to be charged (a task that lost its lease was charged the first time), and how many left
--- the queue.
+-- what is to be charged (a task that lost its lease was charged the first time), and how many fewer
+-- are pending. What is no pending task of the device is set aside.
 local function take(d, n, holder, lease_ms, with_payload)
-  local L, leased, expired, charged, gone = d.lane, {}, {}, 0, {}
+  local L, leased, expired, charged, gone, is_spoilt = d.lane, {}, {}, 0, {}, false
   local fair, round = C.policy == 'fair', L.round
   while #leased < n and #gone < n + 64 do
     local id = call(C.order == 'lifo' and 'RPOP' or 'LPOP', d.queue)
     if not id then
       break
     end
-    local f = call('HMGET', TASK .. id, 'created_at', 'expires_at', 'attempt', 'misses', 'paid',
-      'task_type', 'cost_ms', 'size')
-    gone[#gone + 1], round.deadlines[#round.deadlines + 1] = id, id
-    d.stale = d.stale or not f[1] or tonumber(f[1]) == d.oldest
-    if not f[1] then
-      call('HINCRBY', TOTALS, 'corrupt', 1)
-      emit('corrupt', d.mac, L.name, id, 'a queued id without a record')
-    elseif now > tonumber(f[2]) then
+    local f = redis.pcall('HMGET', TASK .. id, 'created_at', 'expires_at', 'attempt', 'misses',
+      'paid', 'task_type', 'cost_ms', 'size', 'state', 'mac', 'lane')
+    local created, expires = tonumber(f[1]), tonumber(f[2])
+    gone[#gone + 1] = id
+    d.stale = d.stale or not created or created == d.oldest
+    if f[9] ~= 'pending' or f[10] ~= d.mac or f[11] ~= L.name
+      or not (created and expires and f[6]) then
+      is_spoilt = true
+      if set_aside(d, id, f, f[9], f[10], f[11]) then
+        round.deadlines[#round.deadlines + 1] = id
+      end
+    elseif now > expires then
+      round.deadlines[#round.deadlines + 1] = id
       conclude(id, 'pending', 'expired', d.mac, L.name, '')
       expired[#expired + 1] = id
     else
+      round.deadlines[#round.deadlines + 1] = id
       local attempt = (tonumber(f[3]) or 0) + 1
       -- The interval doubles each time that nobody started the task, up to an hour.
       local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
@@ -197,7 +196,9 @@ local function take(d, n, holder, lease_ms, with_payload)
   end
   round.taken = round.taken + 1
   d.turn, d.served = round.turns + round.taken, now
-  return leased, expired, charged, #gone
+  -- An entry that was put there by others was never counted.
+  local counted = is_spoilt and count_anew(d)
+  return leased, expired, charged, counted and d.pending - counted or #gone
 end
 
 -- An error unless the token is that of the device's open two-step turn.

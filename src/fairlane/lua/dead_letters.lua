@@ -7,8 +7,8 @@
 local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local letters = {}
 for _, id in ipairs(call('LRANGE', DEAD_LETTER, offset, offset + limit - 1)) do
-  local record = call('HGETALL', TASK .. id)
-  if #record > 0 then
+  local record = redis.pcall('HGETALL', TASK .. id)
+  if not record.err and #record > 0 then
     table.insert(record, 1, id)
     letters[#letters + 1] = record
   end

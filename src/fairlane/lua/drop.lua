@@ -8,10 +8,10 @@
 local reply = {}
 for at = 2, #ARGV do
   local id = ARGV[at]
-  local dead = call('HGET', TASK .. id, 'state') == 'dead'
+  local dead = redis.pcall('HMGET', TASK .. id, 'state')[1] == 'dead'
   if dead then
     call('LREM', DEAD_LETTER, 1, id)
-    emit('dropped', call('HGET', TASK .. id, 'mac'), '', id)
+    emit('dropped', call('HGET', TASK .. id, 'mac') or '', '', id)
     call('DEL', TASK .. id)
     call('HINCRBY', TOTALS, 'dead_dropped', 1)
   end

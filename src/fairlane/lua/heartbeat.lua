@@ -28,12 +28,14 @@ end
 local stale = {}
 for at = report_from, report_from + 2 * active - 1, 2 do
   local id, attempt = ARGV[at], ARGV[at + 1]
-  local f = call('HMGET', TASK .. id, 'state', 'attempt', 'lane', 'paid', 'started_at', 'mac')
-  if f[2] == attempt and f[1] == 'running' then
+  -- One record that cannot be read must not silence a worker.
+  local f = redis.pcall('HMGET', TASK .. id, 'state', 'attempt', 'lane', 'paid', 'started_at',
+    'mac')
+  if f[2] == attempt and f[1] == 'running' and f[3] then
     local L = lane_of(f[3])
     call('ZADD', INFLIGHT .. L.suffix, 'XX', 'GT', now + C.lease_ms, id)
     -- What runs past its estimate is charged while it runs.
-    local past = f[4] and used_since(f[5]) - tonumber(f[4]) or 0
+    local past = tonumber(f[4]) and tonumber(f[5]) and f[6] and used_since(f[5]) - f[4] or 0
     if past > 0 then
       pay(device(f[6], L), past)
       call('HINCRBY', TASK .. id, 'paid', past)

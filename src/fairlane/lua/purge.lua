@@ -16,8 +16,9 @@ end
 -- A device's expired tasks stand together at its queue's head, so one due id leads to the others;
 -- an odd TTL stands in the middle, and only four of those are looked for a script (LREM is O(n)).
 for _, id in ipairs(call('ZRANGE', DEADLINES, '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, limit)) do
-  local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at')
-  if f[1] ~= 'pending' and f[1] ~= 'delayed' then
+  local f = redis.pcall('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at')
+  if f[1] ~= 'pending' and f[1] ~= 'delayed' or not f[2] or not f[3] then
+    -- What cannot be read, the claim that meets it sets aside.
     if f[1] ~= 'expired' then
       call('ZREM', DEADLINES, id)
     end
@@ -26,7 +27,7 @@ for _, id in ipairs(call('ZRANGE', DEADLINES, '-inf', '(' .. now, 'BYSCORE', 'LI
     local head = f[1] == 'pending' and call('LINDEX', d.queue, 0)
     while head and #expired < limit do
       local due = tonumber(call('ZSCORE', DEADLINES, head))
-      if not due or due >= now then
+      if not due or due >= now or redis.pcall('HMGET', TASK .. head, 'state')[1] ~= 'pending' then
         break
       end
       call('LPOP', d.queue)

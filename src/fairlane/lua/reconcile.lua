@@ -9,7 +9,7 @@ local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 -- Delayed tasks count as pending; above 10,000 of them a count is raised only, never lowered.
 local delayed, complete = {}, call('ZCARD', DELAYED) <= 10000
 for _, id in ipairs(complete and call('ZRANGE', DELAYED, 0, -1) or {}) do
-  local f = call('HMGET', TASK .. id, 'lane', 'mac')
+  local f = redis.pcall('HMGET', TASK .. id, 'lane', 'mac')
   local key = (f[1] or '') .. '|' .. (f[2] or '')
   delayed[key] = (delayed[key] or 0) + 1
 end

@@ -15,6 +15,10 @@ if refused then
 elseif f[1] ~= 'leased' and not (f[1] == 'running' and f[3] == run_id) then
   return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id .. ' is ' .. f[1])
 end
+if not (f[4] and f[5] and f[6] and tonumber(f[7])) then
+  -- The sweep sets it aside when its lease has passed.
+  return not_found(id)
+end
 local deadline = now + C.lease_ms
 if f[1] == 'leased' then
   move(id, 'leased', 'running', 'worker', worker, 'run_id', run_id, 'started_at', now)

@@ -18,10 +18,11 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   left = left - #due / 2
   for at = 1, #due, 2 do
     local id = due[at]
-    local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
-      'created_at', 'expires_at', 'worker', 'paid', 'started_at')
-    local d = f[1] and device(f[3], L)
-    if f[1] == 'leased' then
+    local f = redis.pcall('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
+      'created_at', 'expires_at', 'worker', 'paid', 'started_at', 'lane')
+    local is_usable = f[2] and not is_flawed(f, f[3], f[11], f[6], f[7])
+    local d = f[3] and device(f[3], L)
+    if is_usable and f[1] == 'leased' then
       lost[#lost + 1] = id .. '.' .. f[2]
       -- It was charged, and will not be charged again; one that expires now never ran.
       local expires = now > tonumber(f[7])
@@ -29,7 +30,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
       give_back(d, id, 'leased', tonumber(f[6]), tonumber(f[7]), 1, 'misses',
         (tonumber(f[5]) or 0) + 1)
       make_room(d)
-    elseif f[1] == 'running' then
+    elseif is_usable and f[1] == 'running' and tonumber(f[10]) then
       local failures = (tonumber(f[4]) or 0) + 1
       lost[#lost + 1] = id .. '.' .. f[2]
       -- It pays until its last heartbeat.
@@ -45,8 +46,16 @@ for name in string.gmatch(C.lanes, '[^,]+') do
         give_back(d, id, 'running', tonumber(f[6]), tonumber(f[7]), 1)
       end
       make_room(d)
+    elseif f[1] ~= 'leased' and f[1] ~= 'running' and is_state(f[1]) then
+      call('ZREM', INFLIGHT .. L.suffix, id)
+    elseif d then
+      end_lease(d, id, tonumber(f[9]), 0)
+      save(d, 0)
+      quarantine(d, id, 'leased', 'its record lacks a field')
+      make_room(d)
     else
       call('ZREM', INFLIGHT .. L.suffix, id)
+      quarantine(nobody(L), id, 'leased', 'its record lacks a field')
     end
   end
 end

@@ -20,7 +20,17 @@ from fairlane.verbs.levels import (
 )
 from fairlane.verbs.processes import Announce, InspectProcesses, Withdraw
 from fairlane.verbs.setup import Join, Migrate
-from fairlane.verbs.tasks import Cancel, Defer, Fail, Finish, InspectTask, Purge, Start, Sweep
+from fairlane.verbs.tasks import (
+    Cancel,
+    Defer,
+    Fail,
+    Finish,
+    InspectTask,
+    Purge,
+    Quarantine,
+    Start,
+    Sweep,
+)
 from fairlane.verbs.turns import Claim, ClaimDevice, Pop, Release, Renew
 from fairlane.verbs.verb import Verb, every_verb
 from fairlane.verbs.workers import Deregister, Heartbeat, InspectWorkers, Lead
@@ -57,6 +67,7 @@ __all__ = [
     "Overload",
     "Pop",
     "Purge",
+    "Quarantine",
     "ReadAbnormal",
     "ReadWatermark",
     "Reconcile",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from fairlane.errors import InvalidData
+from fairlane.errors import CorruptRecord, InvalidData
 from fairlane.ids import checked_task_id
 from fairlane.model import Outcome, Started, Swept, Task, TaskRecord, TaskState
 from fairlane.payload import decode, encode
@@ -25,8 +25,9 @@ MAX_ERROR_CHARS: Final = 16_384
 class Start(Verb[Started]):
     """Begin to run a leased task; only its current attempt may, once.
 
-    `run_id` is this run's own nonce, so a re-send is told from a second delivery.
-    Raises TaskNotFound, TaskEnded, StaleAttempt.
+    `run_id` is this run's own nonce, so a re-send is told from a second delivery. Raises
+    TaskNotFound, TaskEnded, StaleAttempt, and CorruptRecord when it runs now, but its data cannot
+    be read: whoever started it gives it up (`Quarantine`).
     """
 
     task_id: str
@@ -43,7 +44,13 @@ class Start(Verb[Started]):
     def decode(self, reply: Any) -> Started:
         """Return the task with its data."""
         kind, mac, created_at, payload, deadline = reply
-        data = decode(payload)
+        try:
+            data = decode(payload or b"nothing")
+        except (ValueError, RecursionError) as error:
+            kept = f"its {len(payload or b'')} bytes are kept"
+            raise CorruptRecord(
+                f"task_id: the data of {self.task_id} cannot be read ({error}); {kept}"
+            ) from error
         task = Task(self.task_id, text(kind), text(mac), int(created_at), self.attempt, data)
         return Started(task, int(deadline))
 
@@ -101,6 +108,28 @@ class Fail(Verb[Outcome]):
     def decode(self, reply: Any) -> Outcome:
         """Return where the task is now."""
         return Outcome(TaskState(text(reply[0])), int(reply[1]))
+
+
+@dataclass(frozen=True)
+class Quarantine(Verb[bool]):
+    """Give up a running task whose data cannot be read: it is dead with cause corrupt.
+
+    False when this attempt was given up already. Raises TaskNotFound, TaskEnded, StaleAttempt.
+    """
+
+    task_id: str
+    attempt: int
+    error: str = ""
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return id, attempt, error."""
+        error = storable(self.error, MAX_ERROR_CHARS)
+        return (checked_task_id(self.task_id), checked_attempt(self.attempt), error)
+
+    def decode(self, reply: Any) -> bool:
+        """Return whether this call gave it up."""
+        return bool(int(reply))
 
 
 @dataclass(frozen=True)
@@ -214,7 +243,9 @@ def record_of(task_id: str, fields: Mapping[str, bytes], *, place: int = -1) -> 
     """Return a stored record as a value."""
 
     def number(name: str) -> int:
-        return int(fields.get(name) or 0)
+        # What another program spoilt must not hide the rest, nor its neighbours in a list.
+        digits = fields.get(name, b"")
+        return int(digits) if digits.isdigit() and len(digits) < 20 else 0
 
     def words(name: str) -> str:
         return fields.get(name, b"").decode(errors="replace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,12 @@ def wait(task: Task) -> None:
     """Note the attempt, and wait until the file `gate` is there."""
     note(task)
     eventually(Path(task.data["gate"]).exists, _LONGEST_S)
+
+
+def linger(task: Task) -> None:
+    """Note the attempt, and take `seconds`."""
+    note(task)
+    time.sleep(task.data["seconds"])
 
 
 def boom(task: Task) -> None:
@@ -98,7 +105,7 @@ def die(task: Task) -> Mapping[str, Any]:
 
 
 _DEEDS: Final[Sequence[Callable[[Task], Mapping[str, Any] | None]]] = (
-    answer_a_number, boom, defer, die, echo, fail, fail_untellably, leave, note, overrun,
+    answer_a_number, boom, defer, die, echo, fail, fail_untellably, leave, linger, note, overrun,
     overrun_deaf, wait,
 )  # fmt: skip
 _BY_NAME: Final = {deed.__name__: deed for deed in _DEEDS}

@@ -12,6 +12,9 @@ from typing import Any, Final
 
 from fairlane import TaskType
 from fairlane.ids import new_task_id
+from fairlane.model import Receipt
+from fairlane.verbs import InspectTask
+from fairlane.verbs.accept import MAX_ITEMS
 from support.processes import COMMAND, Program
 from support.store import mac
 from support.system import TEXT, Place, System, on, running
@@ -40,8 +43,11 @@ class Stage:
         self.tickets: Final = Tickets(system)
 
     def dispatcher(self, name: str = "dispatcher") -> Program:
-        """Start a dispatcher, which also sweeps while it leads."""
-        return self.system.start(name, *COMMAND, "-v", "dispatcher")
+        """Start a dispatcher, which also sweeps while it leads; wait until one leads."""
+        dispatcher = self.system.start(name, *COMMAND, "-v", "dispatcher")
+        leader = self.system.client.keys.name("LEADER")
+        self.system.explained(lambda: bool(self.system.redis.exists(leader)), 30.0)
+        return dispatcher
 
     def worker(self, name: str = "worker", slots: int = 2) -> Program:
         """Start a worker of the text lane and wait until it has registered."""
@@ -50,12 +56,23 @@ class Stage:
     def send(self, count: int, devices: int = 5, **data: Any) -> list[str]:
         """Enqueue tasks of some devices in turn, each of which notes its run; return their ids."""
         ids = [new_task_id() for _ in range(count)]
-        task = {"do": "note", "notes": str(self.system.notes), **data}
-        self.system.client.enqueue_many(
-            {"mac": mac(at % devices), "task_type": "text", "data": task, "task_id": task_id}
-            for at, task_id in enumerate(ids)
-        )
+        task = self.noting(**data)
+        for first in range(0, count, MAX_ITEMS):
+            verdicts = self.system.client.enqueue_many(
+                {"mac": mac(at % devices), "task_type": "text", "data": task, "task_id": ids[at]}
+                for at in range(first, min(first + MAX_ITEMS, count))
+            )
+            refused = [verdict for verdict in verdicts if not isinstance(verdict, Receipt)]
+            assert not refused, refused[0]
         return ids
+
+    def noting(self, **data: Any) -> dict[str, Any]:
+        """Return the data of a task that notes its run."""
+        return {"do": "note", "notes": str(self.system.notes), **data}
+
+    def inspected(self, task_id: str) -> InspectTask:
+        """Return the verb that reads a task's record."""
+        return InspectTask(task_id)
 
     def unstarted(self, ids: Sequence[str]) -> list[str]:
         """Return those of some tasks that no worker has started yet."""

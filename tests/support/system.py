@@ -7,7 +7,7 @@ from inside a worker.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -82,28 +82,36 @@ class System:
         return program
 
     def worker(
-        self, name: str, *queues: str, app: str = DEEDS, slots: int = 2, pool: str = "prefork"
+        self, name: str, *queues: str, slots: int = 2, pool: str = "prefork", **more: Any
     ) -> Program:
         """Start a Celery worker and wait until it has registered."""
         before = {row.worker_id for row in self.workers()}
-        program = self.start_worker(name, *queues, app=app, slots=slots, pool=pool)
+        program = self.start_worker(name, *queues, slots=slots, pool=pool, **more)
         self.explained(lambda: bool({row.worker_id for row in self.workers()} - before), 30.0)
         return program
 
     def start_worker(
-        self, name: str, *queues: str, app: str = DEEDS, slots: int = 2, pool: str = "prefork"
+        self,
+        name: str,
+        *queues: str,
+        app: str = DEEDS,
+        slots: int = 2,
+        pool: str = "prefork",
+        arguments: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> Program:
         """Start a Celery worker, and do not wait for it."""
         return self.start(
             name, sys.executable, "-m", "celery", "-A", app, "worker", f"--hostname={name}@%h",
             f"--queues={','.join(queues)}", f"--concurrency={slots}", f"--pool={pool}",
-            "--loglevel=INFO", "--without-gossip", "--without-mingle",
+            "--loglevel=INFO", "--without-gossip", "--without-mingle", *arguments,
+            **(environ or {}),
         )  # fmt: skip
 
-    def beat(self) -> Program:
-        """Start Beat."""
+    def beat(self, name: str = "beat") -> Program:
+        """Start a Beat."""
         command = ("-m", "celery", "-A", FAIRLANE, "beat", "--loglevel=INFO", "--pidfile=")
-        return self.start("beat", sys.executable, *command)
+        return self.start(name, sys.executable, *command)
 
     def workers(self) -> tuple[Worker, ...]:
         """Return the registered workers."""

@@ -82,8 +82,17 @@ def _text(raw: str | bytes) -> str:
 class Seen:
     """The raw store, and what can be recounted from it."""
 
-    def __init__(self, redis: Any, keys: Keys, settings: Settings, now_ms: int) -> None:
+    def __init__(
+        self,
+        redis: Any,
+        keys: Keys,
+        settings: Settings,
+        now_ms: int,
+        *,
+        was_migrated: bool = False,
+    ) -> None:
         self.keys, self.settings, self.now_ms = keys, settings, now_ms
+        self.was_migrated = was_migrated
         self.raw = read(redis)
         check_names(self.raw, keys, settings)
         prefix = keys.name("TASK")

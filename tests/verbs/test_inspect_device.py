@@ -67,6 +67,21 @@ def test_why_it_cannot_go(store: Store) -> None:
     assert held_by() == ("paused", 0)
 
 
+def test_a_device_is_held_by_its_rate_until_it_is_let_in(store: Store) -> None:
+    store.run(verbs.Configure(mac(1), rate_per_s=1))
+    store.enqueue(1, 2)
+    store.claim()
+    due_ms = store.clock.now_ms + 1_000
+    for at_ms in (due_ms - 1, due_ms, due_ms + 50):
+        store.clock.now_ms = at_ms
+        lane = store.client.device(mac(1)).lanes[1]
+        # It has a token by now; nobody has looked yet.
+        assert (lane.rank, lane.held_by, lane.until_ms) == (-1, "rate", due_ms)
+    store.run(verbs.Sweep())
+    lane = store.client.device(mac(1)).lanes[1]
+    assert (lane.rank, lane.held_by) == (0, "")
+
+
 def test_no_device(store: Store) -> None:
     store.refuses(InvalidMac, verbs.InspectDevice("nonsense"))
 

@@ -15,7 +15,9 @@ for name in string.gmatch(C.lanes, '[^,]+') do
     name, call('LLEN', d.queue), d.pending, d.leased, d.oldest or 0, d.served,
     call('ZREVRANK', place_of(d).schedule, mac) or -1, string.format('%.0f', (tag_of(d)) or 0),
     tonumber(call('ZSCORE', BACKOFF .. L.suffix, mac)) or 0,
-    tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0, token_due(d) or 0,
+    tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0,
+    -- One that has a token by now is let in by the next claim or sweep; until then it is held.
+    token_due(d) or tonumber(call('ZSCORE', THROTTLED .. L.suffix, mac)) or 0,
   }
   site = d.site
 end

@@ -1,0 +1,355 @@
+"""Any program of all verbs, run by the real scripts under a virtual clock, beside the oracle.
+
+The rule: after every step the whole store is read, and every invariant I01 … Q28 is checked: those
+of one moment (`support/invariants.py`), those between two and the oracle (`promises.py`), and what
+the store says of itself (`answers.py`). A program is a few devices with many tasks, and limits so
+small that it meets all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fairlane import Client, Settings, verbs
+from fairlane.errors import FairlaneError
+from fairlane.model import Receipt, Refusal
+from fairlane.payload import encode
+from fairlane.verbs import Verb
+from model.answers import i16_what_a_handler_gets, i25_what_is_shown_is_recounted
+from model.book import Book, Entry
+from model.promises import PROMISES, Step
+from support.dump import Seen
+from support.invariants import check
+from support.servers import Server
+from support.store import mac
+
+START_MS: Final = 1_796_000_000_000
+#: Limits within the reach of a short program.
+SMALL: Final[dict[str, Any]] = {
+    "max_total_pending": 18,
+    "max_per_mac_pending": 6,
+    "low_mark_percent": 60,
+    "max_attempts": 2,
+    "max_defers": 2,
+    "dead_letter_cap": 3,
+    "batch_size": 3,
+    "task_ttl_ms": 400_000,
+    "turn_lease_ms": 40_000,
+}
+SPELLINGS: Final = (str, str.upper, lambda text: text.replace(":", "-"))
+a_pick = st.integers(0, 63)
+a_limit = st.sampled_from([1, 100])
+
+
+class Program(RuleBasedStateMachine):
+    """One store and one oracle, which are told the same."""
+
+    def __init__(self, server: Server, **settings: Any) -> None:
+        super().__init__()
+        server.client.flushall()
+        self.redis: Any = server.client
+        given = Settings(**{"store_url": server.url, **SMALL, **settings})
+        self.book = Book(given, START_MS)
+        self.client = Client(given, clock=lambda: self.book.now)
+        self.keys = self.client.keys
+        self.redis.set(self.keys.clock, 1)
+        self.client.ping()
+        self.macs: list[str] = []
+        self.lanes = list(given.lanes)
+        self.step = Step()
+        self.last: Verb[Any] | None = None
+        self.answered: tuple[list[verbs.Enqueue], Any] = ([], None)
+        self.is_healthy, self.was_migrated = True, False
+        self.before = self.seen()
+
+    @initialize(devices=st.integers(1, 5))
+    def begin(self, devices: int) -> None:
+        self.macs = [mac(number) for number in range(1, devices + 1)]
+
+    def teardown(self) -> None:
+        self.client.close()
+
+    # What is checked after every step.
+
+    def seen(self) -> Seen:
+        settings, migrated = self.client.settings, self.was_migrated
+        return Seen(self.redis, self.keys, settings, self.book.now, was_migrated=migrated)
+
+    @invariant()
+    def every_promise_is_kept(self) -> None:
+        self.book.forget_drained()
+        now = self.seen()
+        check(now)
+        for promise in PROMISES:
+            promise(self.before, now, self.book, self.step)
+        i25_what_is_shown_is_recounted(self.client, self.macs, now)
+        # A dispatcher wakes: who rings next is seen.
+        self.redis.delete(self.keys.doorbell)
+        now.raw.pop(self.keys.doorbell, None)
+        self.before, self.step, self.is_healthy = now, Step(), True
+
+    def run(self, verb: Verb[Any]) -> Any:
+        """Run a verb; what it answers is checked with the step."""
+        reply = self.client.run(verb)
+        self.step = Step(verb, reply)
+        self.last = verb if verb.REPEATABLE else None
+        self.answered, self.is_healthy = ([], reply), False
+        return reply
+
+    def refused(self, verb: Verb[Any], *codes: str) -> None:
+        """Run a verb that must raise one of these errors and change nothing (I10)."""
+        with pytest.raises(FairlaneError) as raised:
+            self.client.run(verb)
+        assert raised.value.code in codes
+        self.step = Step(changed_nothing=True)
+
+    def pick(self, pick: int, *states: str) -> Entry:
+        there = self.book.these(*states)
+        return there[pick % len(there)]
+
+    def has(self, *states: str) -> bool:
+        return bool(self.book.these(*states))
+
+    def place(self, pick: int) -> tuple[str, str]:
+        return self.macs[pick % len(self.macs)], self.lanes[pick % 7 % len(self.lanes)]
+
+    # Time.
+
+    @rule(ms=st.sampled_from([1, 300, 5_000, 31_000, 70_000]))
+    def time_passes(self, ms: int) -> None:
+        self.book.now += ms
+        self.last = None
+
+    @precondition(lambda self: self.book.deadlines())
+    @rule(which=st.sampled_from([0, 0, 1, 3, -1]), off_ms=st.sampled_from([-1, 0, 0, 1]))
+    def time_passes_until_something_ends(self, which: int, off_ms: int) -> None:
+        """A lease, a delay, a backoff, a turn, a TTL: to the millisecond, before and after."""
+        times = self.book.deadlines()
+        at = times[min(which, len(times) - 1)] + off_ms
+        self.time_passes(max(0, at - self.book.now))
+
+    # In.
+
+    def _offer(self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int) -> verbs.Enqueue:
+        address, spelling = self.macs[pick % len(self.macs)], SPELLINGS[pick % 3]
+        kind = self.client.settings.task_types[pick % 7 % len(self.client.settings.task_types)]
+        task_id = f"t{len(self.book.entries):03}.{pick}.{self.book.totals['accepted']}"
+        data = {"n": pick, "x": "é" * bytes_}
+        options: dict[str, Any] = {"ttl_ms": ttl_ms or None, "cost_ms": cost_ms or None}
+        return verbs.Enqueue(
+            spelling(address), kind.name, data, task_id=task_id, site=site or None, **options
+        )
+
+    def _entry(self, verb: verbs.Enqueue) -> Entry:
+        settings, now = self.client.settings, self.book.now
+        return Entry(
+            task_id=verb.task_id,
+            mac=verb.mac,
+            task_type=verb.task_type,
+            lane=settings.lane_by_type[verb.task_type],
+            payload=verb.payload.decode(),
+            created_at=now,
+            expires_at=now + (verb.ttl_ms or settings.task_ttl_ms),
+            number=0,
+        )
+
+    def _i07_i18_i19_verdict(self, verb: verbs.Enqueue, verdict: object) -> None:
+        """I07, I18, I19: the published rule alone lets a task in, an id is one task."""
+        told = self.book.offer(self._entry(verb), verb.site)
+        if isinstance(verdict, Refusal):
+            assert (verdict.reason, verdict.retry_after_ms >= 1_000) == (told, True)
+        else:
+            assert isinstance(verdict, Receipt), verdict
+            entry = self.book.entries[verb.task_id]
+            assert told == ("known" if verdict.known else "accepted")
+            assert (verdict.created_at_ms, verdict.state) == (entry.created_at, entry.state)
+            assert verdict.known or verdict.pending == self.book.waiting_of(verb.mac)
+
+    @rule(
+        pick=a_pick,
+        ttl_ms=st.sampled_from([0, 0, 0, 20_000]),
+        cost_ms=st.sampled_from([0, 0, 1, 5_000]),
+        site=st.sampled_from(["", "", "a", "b"]),
+        bytes_=st.sampled_from([0, 0, 1_000]),
+    )
+    def enqueue(self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int) -> None:
+        verb = self._offer(pick, ttl_ms, cost_ms, site, bytes_)
+        verdict = self.run(verb)
+        self.answered = ([verb], verdict)
+        self._i07_i18_i19_verdict(verb, verdict)
+        self.step.refused = isinstance(verdict, Refusal)
+
+    @rule(
+        picks=st.lists(a_pick, min_size=1, max_size=8),
+        ttl_ms=st.sampled_from([0, 0, 20_000]),
+        site=st.sampled_from(["", "a"]),
+    )
+    def enqueue_many(self, picks: list[int], ttl_ms: int, site: str) -> None:
+        # An id stands twice when its pick does: the second is known.
+        items = [self._offer(pick, ttl_ms, 0, site, 0) for pick in picks]
+        verdicts = self.run(verbs.EnqueueMany(items))
+        self.answered = (items, verdicts)
+        for verb, verdict in zip(items, verdicts, strict=True):
+            self._i07_i18_i19_verdict(verb, verdict)
+
+    @precondition(lambda self: self.book.entries)
+    @rule(pick=a_pick, is_same=st.booleans())
+    def the_id_is_sent_again(self, pick: int, is_same: bool) -> None:
+        """I18: with the same body it is the same task, with another one a conflict."""
+        entry = self.pick(pick, *{e.state for e in self.book.entries.values()})
+        data = {"other": 1}
+        verb = verbs.Enqueue(entry.mac, entry.task_type, data, task_id=entry.task_id)
+        if not is_same:
+            self.refused(verb, "TASK_CONFLICT")
+            return
+        object.__setattr__(verb, "payload", entry.payload.encode())
+        assert encode("data", data, 99) != verb.payload
+        receipt = self.run(verb)
+        assert (receipt.known, receipt.state) == (True, entry.state)
+        self.step.changed_nothing = True
+
+    # To a worker.
+
+    @rule(want=st.sampled_from([0, 1, 1, 2, 5]), exclude=a_pick, lane=a_pick)
+    def claim(self, want: int, exclude: int, lane: int) -> None:
+        exclude_mac = self.macs[exclude % len(self.macs)] if exclude < 16 else ""
+        name = self.lanes[lane % len(self.lanes)]
+        got = self.run(verbs.Claim(name, want, "me", exclude_mac))
+        self.book.claimed(name, got.leased, got.expired)
+        for task in got.leased:
+            assert task.attempt == self.book.entries[task.task_id].attempt
+
+    @precondition(lambda self: self.has("leased"))
+    @rule(pick=a_pick, count=st.integers(1, 3))
+    def start(self, pick: int, count: int) -> None:
+        first = self.pick(pick, "leased")
+        others = [entry for entry in self.book.these("leased") if entry is not first]
+        for entry in [first, *others][:count]:
+            run_id = f"run {entry.attempt}"
+            started = self.run(verbs.Start(entry.task_id, entry.attempt, "w", run_id))
+            self.book.start(entry.task_id, run_id)
+            i16_what_a_handler_gets(started, self.book)
+
+    @rule(
+        worker=st.sampled_from(["host:1:a", "host:2:b"]),
+        lanes=st.integers(1, 3),
+        slots=st.integers(0, 4),
+        stale=a_pick,
+    )
+    def beat(self, worker: str, lanes: int, slots: int, stale: int) -> None:
+        active = [(entry.task_id, entry.attempt) for entry in self.book.these("running")]
+        active += [(e.task_id, e.attempt) for e in self.book.these("leased", *("done", "failed"))]
+        active += [("unknown", 1)] * (stale == 0)
+        active += [(e.task_id, max(1, e.attempt - 1)) for e in self.book.these("running")][:1]
+        served = [name for at, name in enumerate(self.lanes) if lanes >> at & 1] or self.lanes
+        told = self.run(verbs.Heartbeat(worker, served, slots, active=active))
+        assert set(told) == self.book.beat(worker, active)
+
+    @rule(worker=st.sampled_from(["host:1:a", "host:2:b"]))
+    def a_worker_stops(self, worker: str) -> None:
+        gone = self.run(verbs.Deregister(worker))
+        assert gone == (self.book.workers.pop(worker, None) is not None)
+        self.step.changed_nothing = not gone
+
+    # Back, and out.
+
+    @precondition(lambda self: self.has("running"))
+    @rule(pick=a_pick, ran_ms=st.sampled_from([0, 1, 40, 2_500]))
+    def finish(self, pick: int, ran_ms: int) -> None:
+        self.book.now += ran_ms
+        entry = self.pick(pick, "running")
+        assert self.run(verbs.Finish(entry.task_id, entry.attempt, {"n": pick}))
+        self.book.end(entry.task_id, "done")
+
+    @precondition(lambda self: self.has("running"))
+    @rule(pick=a_pick, final=st.sampled_from([False, False, False, True]))
+    def fail(self, pick: int, final: bool) -> None:
+        entry = self.pick(pick, "running")
+        verb = verbs.Fail(entry.task_id, entry.attempt, "boom", "Traceback", final)
+        outcome = self.run(verb)
+        entry.due_at = outcome.due_ms
+        assert outcome.state == self.book.fail(entry.task_id, final)
+
+    @precondition(lambda self: self.has("leased", "running"))
+    @rule(pick=a_pick, scope=st.sampled_from(["task", "device"]))
+    def defer(self, pick: int, scope: Literal["task", "device"]) -> None:
+        entry = self.pick(pick, "leased", "running")
+        outcome = self.run(verbs.Defer(entry.task_id, entry.attempt, "busy", scope))
+        assert outcome.state == self.book.defer(entry.task_id, outcome.due_ms, scope)
+        assert outcome.defers == entry.defers
+
+    @precondition(lambda self: self.book.entries)
+    @rule(pick=a_pick, force=st.booleans())
+    def cancel(self, pick: int, force: bool) -> None:
+        entry = self.pick(pick, *{e.state for e in self.book.entries.values()})
+        verb = verbs.Cancel(entry.task_id, force)
+        if entry.state == "running" and not force:
+            self.refused(verb, "TASK_RUNNING")
+        elif entry.state in ("done", "failed", "expired", "dead"):
+            self.refused(verb, "TASK_ENDED")
+        else:
+            was_cancelled = entry.state == "cancelled"
+            assert self.run(verb) == (not was_cancelled)
+            self.step.changed_nothing = was_cancelled
+            if not was_cancelled:
+                self.book.end(entry.task_id, "cancelled")
+
+    @rule(limit=a_limit)
+    def sweep(self, limit: int) -> None:
+        swept = self.run(verbs.Sweep(limit))
+        lost, dead, gone = self.book.sweep(limit)
+        assert (set(swept.lost), set(swept.dead), set(swept.workers)) == (lost, dead, gone)
+
+    @rule(limit=a_limit, until_none=st.booleans())
+    def purge(self, limit: int, until_none: bool) -> None:
+        for _ in range(60):
+            expired = self.run(verbs.Purge(limit))
+            self.book.purged(expired)
+            if not expired or not until_none:
+                break
+        if not expired:
+            late = self.book.these("pending", "delayed")
+            assert not [e.task_id for e in late if e.expires_at < self.book.now]
+
+    @precondition(lambda self: self.last is not None)
+    @rule()
+    def the_reply_was_lost(self) -> None:
+        """A client sends again what may be sent again: the second run does what `Twice` says."""
+        verb, (items, first) = self.last, self.answered
+        assert verb is not None
+        match verb:
+            case verbs.Sweep(limit=limit):
+                self.sweep(limit)
+            case verbs.Purge(limit=limit):
+                self.purge(limit, until_none=False)
+            case verbs.Enqueue() | verbs.EnqueueMany():
+                again = self.run(verb)
+                self.answered = (items, again)
+                verdicts = again if isinstance(again, list) else [again]
+                for item, verdict in zip(items, verdicts, strict=True):
+                    self._i07_i18_i19_verdict(item, verdict)
+                    assert isinstance(verdict, Refusal) or verdict.known
+            case verbs.Finish() | verbs.Cancel() | verbs.Deregister():
+                self.changes_nothing(verb, answer=False)
+            case verbs.Redrive(task_ids=ids) | verbs.Drop(task_ids=ids):
+                self.changes_nothing(verb, answer=(False,) * len(ids))
+            case _:
+                self.changes_nothing(verb, answer=first)
+
+    def changes_nothing(self, verb: Verb[Any], answer: object) -> None:
+        """Run a verb that must answer this and change nothing (I10)."""
+        assert self.client.run(verb) == answer
+        self.step = Step(verb, answer, changed_nothing=True)
+
+    @rule(policy=st.sampled_from(["fair", "aging"]))
+    def migrate(self, policy: str) -> None:
+        settings = replace(self.client.settings, policy=policy)
+        self.was_migrated |= settings != self.client.settings
+        self.client.migrate(settings)
+        self.book.settings = self.book.gate.settings = self.client.settings
+        self.last = None

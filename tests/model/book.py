@@ -10,66 +10,17 @@ the queue of a device that could go. Times are milliseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fairlane.model import Leased
 from fairlane.settings import Settings
+from model.entry import Entry, Limits, Turn
 from model.gate import DEFAULT, Gate
 
 ENDED: Final = ("done", "failed", "expired", "cancelled", "dead")
 LONGEST_LEASE_MS: Final = 3_600_000
 Place = tuple[str, str]  # mac, lane
-
-
-@dataclass
-class Entry:
-    """A task; `number` is its place among all that were accepted."""
-
-    task_id: str
-    mac: str
-    lane: str
-    task_type: str
-    payload: str
-    created_at: int
-    expires_at: int
-    number: int
-    state: str = "pending"
-    attempt: int = 0
-    failures: int = 0
-    defers: int = 0
-    misses: int = 0
-    lease_until: int = 0
-    started_at: int = 0
-    due_at: int = 0
-    run_id: str = ""
-    came_back: bool = False
-    #: The site that a dead task would come back to.
-    site: str = ""
-    ended_by: str = ""
-
-
-@dataclass
-class Limits:
-    """What was configured of a device."""
-
-    weight: float = 1.0
-    paused: bool = False
-    min_running: int = 0
-    max_running: int = 0
-    rate: float = 0.0
-    site: str = ""
-    #: When its tasks were leased since the rate is what it is.
-    leased_at: list[int] = field(default_factory=list)
-
-
-@dataclass
-class Turn:
-    """An open two-step turn."""
-
-    token: str
-    deadline: int
 
 
 class Book:
@@ -120,15 +71,28 @@ class Book:
 
     # In.
 
-    def offer(self, entry: Entry, site: str) -> str:
-        """Offer a task; return `accepted`, `known`, `conflict`, or why it is refused."""
-        if known := self.entries.get(entry.task_id):
+    def offer(self, entry: Entry, site: str, key: str = "", body: object = None) -> str:
+        """Offer a task; return `accepted`, `known`, `conflict`, `mismatch`, or why it is refused.
+
+        `key` is an idempotency key, which stands for `body`.
+        """
+        receipt = self.gate.receipt(key, self.now)
+        if receipt is not None:
+            return "known" if receipt.body == body else "mismatch"
+        known = self.entries.get(entry.task_id)
+        if known is not None:
             theirs = (known.mac, known.task_type, known.payload)
-            return "known" if theirs == (entry.mac, entry.task_type, entry.payload) else "conflict"
+            if theirs != (entry.mac, entry.task_type, entry.payload):
+                return "conflict"
+        if known is not None and not self.gate.lacks_room_for(key, self.now):
+            self.gate.keep(key, known.task_id, body, known.created_at, self.now)
+            return "known"
         is_new = not self.waiting_of(entry.mac) and not self.leased_by(entry.mac)
         joins = bool(site) and is_new and not self.limits_of(entry.mac).site
         site = site if joins else self.site(entry.mac)
-        if reason := self.gate.refuses(entry.mac, site, self._waiting()):
+        reason = "idempotency_full" if self.gate.lacks_room_for(key, self.now) else ""
+        reason = reason or self.gate.refuses(entry.mac, site, self._waiting(), self.now)
+        if reason:
             self.totals[f"refused_{reason}"] += 1
             return reason
         self.joined[entry.mac] = site if joins else self.joined.get(entry.mac, DEFAULT)
@@ -137,6 +101,7 @@ class Book:
         self.entries[entry.task_id] = entry
         self._queue(entry).append(entry.task_id)
         self.totals["accepted"] += 1
+        self.gate.keep(key, entry.task_id, body, self.now, self.now)
         return "accepted"
 
     def redrive(self, task_id: str) -> bool:
@@ -277,14 +242,19 @@ class Book:
             assert entry.state in ("pending", "delayed"), f"{task_id} is {entry.state}"
             self._expire(entry)
 
-    def sweep(self, limit: int) -> tuple[set[str], set[str], set[str]]:
-        """Take back what is over; return the lost attempts, the dead tasks, the workers gone."""
-        lost, dead = set(), set()
+    def sweep(
+        self, limit: int, throttled: Mapping[str, int]
+    ) -> tuple[set[str], set[str], set[str]]:
+        """Take back up to `limit` of what is over; `throttled` have a new token, by lane.
+
+        Returns the lost attempts, the dead tasks, the workers gone.
+        """
+        lost, dead, left = set(), set(), limit
         for lane in self.settings.lanes:
             over = [e for e in self.these("leased", "running") if e.lease_until <= self.now]
             over = [entry for entry in over if entry.lane == lane]
             over.sort(key=lambda entry: (entry.lease_until, entry.task_id))
-            for entry in over[:limit]:
+            for entry in over[:left]:
                 lost.add(f"{entry.task_id}.{entry.attempt}")
                 if entry.state == "leased":
                     entry.misses += 1
@@ -295,26 +265,35 @@ class Book:
                     self.end(entry.task_id, "dead")
                 else:
                     self._give_back(entry)
-            self.resume(lane, limit)
+            left -= len(over[:left])
+        for lane in self.settings.lanes:
+            left = self.resume(lane, left, throttled[lane])
         self.totals["lost_leases"] += len(lost)
         turns = sorted((t.deadline, f"{p[1]}|{p[0]}", p) for p, t in self.turns.items())
-        for deadline, _, place in turns[:limit]:
-            if deadline <= self.now:
-                del self.turns[place]
-        gone = sorted((until, name) for name, until in self.workers.items() if until <= self.now)
-        for _, name in gone[:limit]:
+        ended = [place for deadline, _, place in turns if deadline <= self.now][:left]
+        for place in ended:
+            del self.turns[place]
+        left -= len(ended)
+        silent = sorted((until, name) for name, until in self.workers.items() if until <= self.now)
+        gone = {name for _, name in silent[:left]}
+        for name in gone:
             del self.workers[name]
-        return lost, dead, {name for _, name in gone[:limit]}
+        self.gate.reap(left - len(gone), self.now)
+        return lost, dead, gone
 
-    def resume(self, lane: str, limit: int) -> None:
-        """End the lane's backoffs and all delays that are over."""
+    def resume(self, lane: str, limit: int, throttled: int = 0) -> int:
+        """End the lane's backoffs and all delays that are over; return what is left of `limit`."""
+        left = limit - min(limit, throttled)
         over = sorted((until, p[0], p) for p, until in self.backoffs.items() if p[1] == lane)
-        for until, _, place in over[:limit]:
-            if until <= self.now:
-                del self.backoffs[place]
+        ended = [place for until, _, place in over if until <= self.now][:left]
+        for place in ended:
+            del self.backoffs[place]
+        left -= len(ended)
         due = [entry for entry in self.these("delayed") if entry.due_at <= self.now]
-        for entry in sorted(due, key=lambda entry: (entry.due_at, entry.task_id))[:limit]:
+        due = sorted(due, key=lambda entry: (entry.due_at, entry.task_id))[:left]
+        for entry in due:
             self._give_back(entry)
+        return left - len(due)
 
     def forget_drained(self) -> None:
         """A device without tasks is in no site, and under no mark of its own."""

@@ -21,7 +21,8 @@ from fairlane.model import Receipt, Refusal
 from fairlane.payload import encode
 from fairlane.verbs import Verb
 from model.answers import i16_what_a_handler_gets, i25_what_is_shown_is_recounted
-from model.book import Book, Entry
+from model.book import Book
+from model.entry import Entry
 from model.promises import PROMISES, Step
 from support.dump import Seen
 from support.invariants import check
@@ -40,6 +41,8 @@ SMALL: Final[dict[str, Any]] = {
     "batch_size": 3,
     "task_ttl_ms": 400_000,
     "turn_lease_ms": 40_000,
+    "idempotency_cap": 3,
+    "idempotency_ttl_ms": 90_000,
 }
 SPELLINGS: Final = (str, str.upper, lambda text: text.replace(":", "-"))
 a_pick = st.integers(0, 63)
@@ -96,10 +99,14 @@ class Program(RuleBasedStateMachine):
     def run(self, verb: Verb[Any]) -> Any:
         """Run a verb; what it answers is checked with the step."""
         reply = self.client.run(verb)
+        self.answer(verb, reply)
+        return reply
+
+    def answer(self, verb: Verb[Any], reply: Any) -> None:
+        """Take note of what was run."""
         self.step = Step(verb, reply)
         self.last = verb if verb.REPEATABLE else None
         self.answered, self.is_healthy = ([], reply), False
-        return reply
 
     def refused(self, verb: Verb[Any], *codes: str) -> None:
         """Run a verb that must raise one of these errors and change nothing (I10)."""
@@ -135,15 +142,21 @@ class Program(RuleBasedStateMachine):
 
     # In.
 
-    def _offer(self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int) -> verbs.Enqueue:
+    def _offer(
+        self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int, key: str = ""
+    ) -> verbs.Enqueue:
         address, spelling = self.macs[pick % len(self.macs)], SPELLINGS[pick % 3]
         kind = self.client.settings.task_types[pick % 7 % len(self.client.settings.task_types)]
         task_id = f"t{len(self.book.entries):03}.{pick}.{self.book.totals['accepted']}"
         data = {"n": pick, "x": "é" * bytes_}
         options: dict[str, Any] = {"ttl_ms": ttl_ms or None, "cost_ms": cost_ms or None}
-        return verbs.Enqueue(
-            spelling(address), kind.name, data, task_id=task_id, site=site or None, **options
-        )
+        options["site"] = site or None
+        if not key:
+            return verbs.Enqueue(spelling(address), kind.name, data, task_id=task_id, **options)
+        # An id of the caller's would be part of what the key stands for.
+        verb = verbs.Enqueue(spelling(address), kind.name, data, idempotency_key=key, **options)
+        object.__setattr__(verb, "task_id", task_id)
+        return verb
 
     def _entry(self, verb: verbs.Enqueue) -> Entry:
         settings, now = self.client.settings, self.book.now
@@ -159,16 +172,27 @@ class Program(RuleBasedStateMachine):
         )
 
     def _i07_i18_i19_verdict(self, verb: verbs.Enqueue, verdict: object) -> None:
-        """I07, I18, I19: the published rule alone lets a task in, an id is one task."""
-        told = self.book.offer(self._entry(verb), verb.site)
+        """I07, I18, I19: the published rule alone lets a task in; an id, a key is one task."""
+        book, key = self.book, verb.receipt()[:32]
+        body = verb.mac, verb.task_type, verb.payload, verb.ttl_ms, verb.cost_ms, verb.site
+        told = book.offer(self._entry(verb), verb.site, key, body)
         if isinstance(verdict, Refusal):
             assert (verdict.reason, verdict.retry_after_ms >= 1_000) == (told, True)
+        elif isinstance(verdict, FairlaneError):
+            assert told == {"TASK_CONFLICT": "conflict", "IDEMPOTENCY_CONFLICT": "mismatch"}.get(
+                verdict.code
+            )
         else:
             assert isinstance(verdict, Receipt), verdict
-            entry = self.book.entries[verb.task_id]
             assert told == ("known" if verdict.known else "accepted")
-            assert (verdict.created_at_ms, verdict.state) == (entry.created_at, entry.state)
-            assert verdict.known or verdict.pending == self.book.waiting_of(verb.mac)
+            kept = book.gate.receipt(key, book.now)
+            assert verdict.task_id == (kept.task_id if kept else verb.task_id)
+            entry = book.entries.get(verdict.task_id)
+            assert verdict.state == (entry and entry.state)
+            if not kept:
+                assert entry is not None
+                assert verdict.created_at_ms == entry.created_at
+            assert verdict.known or verdict.pending == book.waiting_of(verb.mac)
 
     @rule(
         pick=a_pick,
@@ -176,13 +200,18 @@ class Program(RuleBasedStateMachine):
         cost_ms=st.sampled_from([0, 0, 1, 5_000]),
         site=st.sampled_from(["", "", "a", "b"]),
         bytes_=st.sampled_from([0, 0, 1_000]),
+        key=st.sampled_from(["", "", "k1", "k2", "k3", "k4", "k5"]),
     )
-    def enqueue(self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int) -> None:
-        verb = self._offer(pick, ttl_ms, cost_ms, site, bytes_)
-        verdict = self.run(verb)
+    def enqueue(
+        self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int, key: str
+    ) -> None:
+        verb = self._offer(pick, ttl_ms, cost_ms, site, bytes_, key)
+        (verdict,) = self.client.run_many([verb])
+        self.answer(verb, verdict)
         self.answered = ([verb], verdict)
         self._i07_i18_i19_verdict(verb, verdict)
         self.step.refused = isinstance(verdict, Refusal)
+        self.step.changed_nothing = isinstance(verdict, FairlaneError)
 
     @rule(
         picks=st.lists(a_pick, min_size=1, max_size=8),
@@ -191,7 +220,8 @@ class Program(RuleBasedStateMachine):
     )
     def enqueue_many(self, picks: list[int], ttl_ms: int, site: str) -> None:
         # An id stands twice when its pick does: the second is known.
-        items = [self._offer(pick, ttl_ms, 0, site, 0) for pick in picks]
+        keys = {at: f"k{at}" for at in range(6)}
+        items = [self._offer(pick, ttl_ms, 0, site, 0, keys.get(pick, "")) for pick in picks]
         verdicts = self.run(verbs.EnqueueMany(items))
         self.answered = (items, verdicts)
         for verb, verdict in zip(items, verdicts, strict=True):
@@ -210,6 +240,7 @@ class Program(RuleBasedStateMachine):
         object.__setattr__(verb, "payload", entry.payload.encode())
         assert encode("data", data, 99) != verb.payload
         receipt = self.run(verb)
+        self.answered = ([verb], receipt)
         assert (receipt.known, receipt.state) == (True, entry.state)
         self.step.changed_nothing = True
 
@@ -301,8 +332,14 @@ class Program(RuleBasedStateMachine):
 
     @rule(limit=a_limit)
     def sweep(self, limit: int) -> None:
+        throttled = {
+            lane: sum(
+                due <= self.book.now for due in self.before.scores("THROTTLED", lane).values()
+            )
+            for lane in self.lanes
+        }
         swept = self.run(verbs.Sweep(limit))
-        lost, dead, gone = self.book.sweep(limit)
+        lost, dead, gone = self.book.sweep(limit, throttled)
         assert (set(swept.lost), set(swept.dead), set(swept.workers)) == (lost, dead, gone)
 
     @rule(limit=a_limit, until_none=st.booleans())
@@ -328,12 +365,15 @@ class Program(RuleBasedStateMachine):
             case verbs.Purge(limit=limit):
                 self.purge(limit, until_none=False)
             case verbs.Enqueue() | verbs.EnqueueMany():
-                again = self.run(verb)
+                (again,) = self.client.run_many([verb])
+                self.answer(verb, again)
                 self.answered = (items, again)
                 verdicts = again if isinstance(again, list) else [again]
                 for item, verdict in zip(items, verdicts, strict=True):
                     self._i07_i18_i19_verdict(item, verdict)
-                    assert isinstance(verdict, Refusal) or verdict.known
+                    assert not isinstance(verdict, Receipt) or verdict.known
+            case verbs.Measure(used_bytes=percent):
+                self.measure(percent)
             case verbs.Finish() | verbs.Cancel() | verbs.Deregister():
                 self.changes_nothing(verb, answer=False)
             case verbs.Redrive(task_ids=ids) | verbs.Drop(task_ids=ids):
@@ -345,6 +385,11 @@ class Program(RuleBasedStateMachine):
         """Run a verb that must answer this and change nothing (I10)."""
         assert self.client.run(verb) == answer
         self.step = Step(verb, answer, changed_nothing=True)
+
+    @rule(percent=st.sampled_from([0, 50, 70, 91]))
+    def measure(self, percent: int) -> None:
+        told = self.run(verbs.Measure(percent, 100))
+        assert told.is_full == self.book.gate.measure(percent, self.book.now + 30_000)
 
     @rule(policy=st.sampled_from(["fair", "aging"]))
     def migrate(self, policy: str) -> None:

@@ -170,6 +170,13 @@ def i17_one_device_whatever_its_spelling(before: Seen, now: Seen, book: Book, st
     assert {entry.mac for entry in book.entries.values()} <= now.macs
 
 
+def i18_a_key_is_one_task(before: Seen, now: Seen, book: Book, step: Step) -> None:
+    """I18: an idempotency key stands for one task, for its time, whoever sends it again."""
+    receipts = now.hash(now.keys.name("RECEIPTS"))
+    told = {key: (int(line.split()[0]), line.split()[3]) for key, line in receipts.items()}
+    assert told == {key: (kept.until, kept.task_id) for key, kept in book.gate.receipts.items()}
+
+
 def i19_refused_stores_nothing(before: Seen, now: Seen, book: Book, step: Step) -> None:
     """I19: refused: nothing but the count of refusals and the marks of limits; else it is there."""
     if step.refused:
@@ -281,11 +288,9 @@ def i24_a_call_moves_no_more_than_it_may(before: Seen, now: Seen, book: Book, st
         case verbs.Purge(limit=limit):
             assert len(step.reply) <= limit
         case verbs.Sweep(limit=limit):
-            lanes = len(now.settings.lanes)
-            assert len(step.reply.lost) <= limit * lanes
-            assert len(step.reply.workers) <= limit
-            assert step.reply.turns <= limit
-            assert max(step.reply.backoffs, step.reply.delays) <= limit * lanes
+            swept = step.reply
+            moved = len(swept.lost) + len(swept.workers) + swept.receipts
+            assert moved + swept.backoffs + swept.delays + swept.turns <= limit
 
 
 def credits_of(seen: Seen, lane: str) -> int:
@@ -357,6 +362,7 @@ PROMISES: Final[tuple[Callable[[Seen, Seen, Book, Step], None], ...]] = (
     i15_expired_only_after_its_ttl,
     i16_the_payload_is_as_it_came,
     i17_one_device_whatever_its_spelling,
+    i18_a_key_is_one_task,
     i19_refused_stores_nothing,
     i20_limits_hold_exactly,
     i22_nobody_gains_credit,

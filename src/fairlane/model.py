@@ -8,7 +8,7 @@ same table, and a test holds the three together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha1
 from types import MappingProxyType
@@ -111,11 +111,15 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What a claim brought: leased tasks, tasks that had expired, and the next due time (or 0)."""
+    """What a claim brought: leased tasks, tasks that had expired, and the next due time (or 0).
+
+    `now_ms` is the store's clock at the claim.
+    """
 
     leased: tuple[Leased, ...]
     expired: tuple[str, ...]
     next_due_ms: int
+    now_ms: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from fairlane.cli import cli
 from fairlane.verbs import Heartbeat
 from support.processes import COMMAND, environment
 from support.store import mac
-from support.system import System, running
+from support.system import TEXT, System, running
 
 WORKER = "far.example:42:nonce"
 NO_LIMITS = "no limits; weight 1, site default\n"
@@ -30,6 +30,7 @@ def system() -> Iterator[System]:
         for number in (1, 1, 2):
             system.do(mac(number))
         report = {"hostname": "far.example", "pid": "42", "nonce": "nonce", "cpu": "12.5"}
+        report |= {"name": "far", "queues": TEXT}
         system.client.run(Heartbeat(WORKER, ["text"], 3, report=report))
         yield system
 
@@ -74,8 +75,8 @@ def test_workers_shows_what_each_offers(system: System) -> None:
     (worker,) = told(system, "workers")
     assert (worker["worker_id"], worker["lanes"], worker["slots"]) == (WORKER, ["text"], 3)
     row = shown(system.settings.environ(), "workers").splitlines()[-2]
-    assert [cell.strip() for cell in row.strip("│").split("│")][:4] == [
-        "far.example", "42", "text", "3",
+    assert [cell.strip() for cell in row.strip("│").split("│")][:6] == [
+        "far", "far.example", "42", "sensitive.text", "text", "3",
     ]  # fmt: skip
 
 

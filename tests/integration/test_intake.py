@@ -63,6 +63,10 @@ def test_an_attempt_that_there_never_was_is_not_run(system: System, worker: Prog
     assert record.state is TaskState.DONE
 
 
+def test_a_pool_that_cannot_end_a_handler_says_so_at_its_start(worker: Program, pool: str) -> None:
+    assert ("has no hard time limit" in worker.output()) == (pool != "prefork")
+
+
 @pytest.mark.usefixtures("worker")
 def test_all_slots_are_still_there(system: System, pool: str) -> None:
     """A message that Celery took apart half way would have kept a slot for ever."""

@@ -19,6 +19,7 @@ from fairlane import Defer, Fail, handler
 from fairlane.celery import make_app
 from fairlane.model import Task
 from support.eventually import eventually
+from support.poison import poison
 
 _LONGEST_S: Final = 60.0
 
@@ -106,7 +107,7 @@ def die(task: Task) -> Mapping[str, Any]:
 
 _DEEDS: Final[Sequence[Callable[[Task], Mapping[str, Any] | None]]] = (
     answer_a_number, boom, defer, die, echo, fail, fail_untellably, leave, linger, note, overrun,
-    overrun_deaf, wait,
+    overrun_deaf, poison, wait,
 )  # fmt: skip
 _BY_NAME: Final = {deed.__name__: deed for deed in _DEEDS}
 

@@ -10,11 +10,11 @@ import logging
 import time
 import traceback
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from billiard.einfo import ExceptionInfo
 from celery import Task as CeleryTask
-from celery.exceptions import SoftTimeLimitExceeded, WorkerLostError
+from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded, WorkerLostError
 from celery.worker.request import Request
 
 from fairlane import handlers
@@ -26,6 +26,7 @@ from fairlane.errors import (
     Defer,
     Fail,
     FairlaneError,
+    InvalidInput,
     NotFound,
     StaleAttempt,
     StoreError,
@@ -42,6 +43,8 @@ log = logging.getLogger("fairlane.attempt")
 
 #: How long an end is offered to a store that is away: until about the lease is lost.
 _PATIENCE_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
+#: Of an error, in the log; the task's record keeps more of it.
+_MOST_LOGGED = 4_000
 
 
 def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> str:
@@ -66,7 +69,11 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
         _record(client, task, _failed(task, error))
         raise
     fault("worker.before_finish")
-    state = _record(client, task, end)
+    try:
+        state = _record(client, task, end)
+    except SoftTimeLimitExceeded:
+        # It came after the handler had ended, and comes once.
+        state = _record(client, task, end)
     fault("worker.after_finish")
     return state
 
@@ -105,7 +112,10 @@ def _end_of(client: Client, task: Task) -> Verb[Any]:
 
 
 def _failed(task: Task, error: BaseException) -> Verb[Any]:
-    trace = "".join(traceback.format_exception(error))
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception as hidden:  # noqa: BLE001 - an exception of a handler's may be made to hide
+        trace = f"{type(error).__name__}, whose traceback raises {type(hidden).__name__}"
     return FailVerb(task.task_id, task.attempt, type(error).__name__, trace)
 
 
@@ -127,6 +137,9 @@ def _record(client: Client, task: Task, end: Verb[Any]) -> str:
             if pause_s is None:
                 raise
             time.sleep(pause_s)
+        except InvalidInput as error:
+            # A result that was fit to be stored when it was looked at, and is not any more.
+            end = _failed(task, error)
         except FairlaneError as refused:
             log.warning("end of %s.%s is refused: %s", task.task_id, task.attempt, refused)
             break
@@ -139,8 +152,15 @@ def _said(task: Task, end: Verb[Any], reply: Any) -> str:
     said = end.reason if isinstance(end, DeferVerb) else getattr(end, "error", "")
     level = logging.ERROR if reply.state == "dead" else logging.WARNING
     log.log(level, "task %s of %s is %s after attempt %d: %s", task.task_id, task.mac, reply.state,
-            task.attempt, said.rstrip())  # fmt: skip
+            task.attempt, said.rstrip()[-_MOST_LOGGED:])  # fmt: skip
     return str(reply.state)
+
+
+#: What is called by the same name however it ended.
+_CAUSES: Final[Mapping[type[BaseException], str]] = {
+    SoftTimeLimitExceeded: "time_limit",
+    WorkerLostError: "worker_lost",
+}
 
 
 class AttemptRequest(Request):  # type: ignore[misc]
@@ -155,12 +175,19 @@ class AttemptRequest(Request):  # type: ignore[misc]
     def on_failure(
         self, exc_info: ExceptionInfo, send_failed_event: bool = True, return_ok: bool = False
     ) -> Any:
-        """Record a child that died (a signal, out of memory) in the middle of the attempt."""
+        """Record an attempt that did not record its own end.
+
+        Its child died in the middle (a signal, out of memory), or something came between: the store
+        was away for too long, the soft limit struck before the start was answered. An attempt whose
+        end is recorded refuses this one.
+        """
         answer = super().on_failure(exc_info, send_failed_event, return_ok)
         # Billiard wraps what was raised together with its traceback.
         error = getattr(exc_info.exception, "exc", exc_info.exception)
-        if isinstance(error, WorkerLostError):
-            self._report("worker_lost", str(error))
+        cause = _CAUSES.get(type(error), type(error).__name__)
+        # A hard limit is told by `on_timeout`; a store that is away can be told nothing.
+        if not isinstance(error, StoreError | TimeLimitExceeded):
+            self._report(cause, str(error) if cause == "worker_lost" else str(exc_info.traceback))
         return answer
 
     def _report(self, cause: str, detail: str) -> None:
@@ -173,6 +200,8 @@ class AttemptRequest(Request):  # type: ignore[misc]
             log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, outcome.state)
         except StaleAttempt:
             self._send_again(client, *attempt)
+        except TaskEnded as ended:
+            log.info("attempt %s.%s ended by %s, and before: %s", *attempt, cause, ended)
         except FairlaneError as error:
             # Without a heartbeat the lease is lost, and the sweep does the same a little later.
             log.warning("attempt %s.%s ended by %s: %s", *attempt, cause, error)

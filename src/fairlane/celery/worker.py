@@ -1,15 +1,21 @@
 """What a Celery worker's main process does beside running tasks.
 
 The rule: the worker reports from its first to its last moment. When it is told to stop it offers
-nothing at once, but keeps the leases of what still runs until the last task has ended.
+nothing at once and gives up its lead, but keeps the leases of what still runs until the last task
+has ended. Its children end with it, also when it is killed.
 """
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import os
+import signal
+import sys
 import threading
 import warnings
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from celery import bootsteps, signals
 from celery.exceptions import CPendingDeprecationWarning
@@ -26,6 +32,10 @@ from fairlane.services.service import Service, run_forever
 
 log = logging.getLogger("fairlane.worker")
 
+_PR_SET_PDEATHSIG: Final = 1
+#: The pool that can end a process that is over its hard limit, and does so.
+_ENDS_PROCESSES: Final = "celery.concurrency.prefork"
+
 
 class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
     """Registers the worker and reports it; beside the dispatch queue, also dispatches."""
@@ -39,15 +49,25 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         # Before the pool forks, so that its children know whose they are.
         worker.app.fairlane.worker_id = new_worker_id()
         self._stopped = threading.Event()
+        self._leads_no_more = threading.Event()
         self._threads: list[threading.Thread] = []
         self._reporter: Reporter | None = None
         self._dispatcher: LedDispatcher | None = None
         self._announcer = started(worker.app, "worker", worker.app.fairlane.worker_id)
 
+        signals.worker_process_init.connect(partial(_end_with, os.getpid()), weak=False)
+
     def start(self, worker: Any) -> None:
         """Report, and go on reporting."""
         fairlane = worker.app.fairlane
         queues = list(worker.app.amqp.queues.consume_from)
+        pool = worker.pool_cls.__module__
+        if pool != _ENDS_PROCESSES and set(queues) - {DISPATCH_QUEUE}:
+            log.warning(
+                "the pool (%s) has no hard time limit: a handler that hangs keeps its slot till it "
+                "ends; with --pool=prefork its process is ended",
+                pool,
+            )
         self._reporter = Reporter(
             fairlane.client,
             fairlane.worker_id,
@@ -55,10 +75,11 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
             # Solo runs one at a time, whatever its option says.
             slots=worker.pool.num_processes,
             active=active_attempts,
+            name=worker.hostname.partition("@")[0],
         )
         self._reporter.step()
-        self._run(self._reporter)
-        self._run(self._announcer)
+        self._run(self._reporter, self._stopped)
+        self._run(self._announcer, self._stopped)
         if DISPATCH_QUEUE in queues and fairlane.client.settings.flow == "claim":
             self._dispatcher = LedDispatcher(
                 fairlane.client,
@@ -66,23 +87,24 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
                 Janitor(fairlane.client),
                 fairlane.worker_id,
             )
-            self._run(self._dispatcher)
+            self._run(self._dispatcher, self._leads_no_more)
         # `stop` of this step comes before the pool's last task ends, this signal after it.
         signals.worker_shutdown.connect(self._leave, weak=False)
 
     def stop(self, worker: Any) -> None:
-        """Offer nothing any more; what runs may end in peace."""
+        """Offer nothing and lead no more; what runs may end in peace."""
         if self._reporter is not None:
             _quietly(self._reporter.drain)
+        self._hand_over()
 
     def terminate(self, worker: Any) -> None:
         """Leave at once: the worker is told to."""
         self._leave()
 
-    def _run(self, service: Service) -> None:
+    def _run(self, service: Service, stopped: threading.Event) -> None:
         name = f"fairlane-{type(service).__name__.lower()}"
         thread = threading.Thread(
-            target=run_forever, args=(service, self._stopped), name=name, daemon=True
+            target=run_forever, args=(service, stopped), name=name, daemon=True
         )
         thread.start()
         self._threads.append(thread)
@@ -91,11 +113,20 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         if self._stopped.is_set():
             return
         self._stopped.set()
+        self._hand_over()
         for thread in self._threads:
             thread.join(timeout=5.0)
-        for service in (self._dispatcher, self._reporter, self._announcer):
+        for service in (self._reporter, self._announcer):
             if service is not None:
                 _quietly(service.leave)
+
+    def _hand_over(self) -> None:
+        """Let another dispatcher lead; its own thread ends after the round that it is in."""
+        if self._dispatcher is None or self._leads_no_more.is_set():
+            return
+        self._leads_no_more.set()
+        self._threads[-1].join(timeout=5.0)
+        _quietly(self._dispatcher.leave)
 
 
 def active_attempts() -> list[tuple[str, int]]:
@@ -108,6 +139,20 @@ def active_attempts() -> list[tuple[str, int]]:
             continue
         return [found for found in map(attempt_of, requests) if found is not None]
     return []
+
+
+def _end_with(main: int, **_: Any) -> None:
+    """End this child when the worker's main process is gone, however that came.
+
+    A child that is left alone would wait for a message for ever, or run on while its task is given
+    to another worker. Linux can do this; elsewhere a supervisor ends the worker's process group.
+    """
+    # Solo says of the main process itself that it begins.
+    if sys.platform == "linux" and os.getpid() != main:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != main:
+            # It was gone before this could be asked for.
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _quietly(action: Any) -> None:

@@ -25,7 +25,19 @@ _HEADS = {
     "score": "score (aging only)",
     "age_ms": "age",
 }
-_WORKER = ("hostname", "pid", "lanes", "slots", "active", "cpu", "memory", "reason", "age_ms")
+_WORKER = (
+    "name",
+    "hostname",
+    "pid",
+    "queues",
+    "lanes",
+    "slots",
+    "active",
+    "cpu",
+    "memory",
+    "reason",
+    "age_ms",
+)
 
 
 @click.command(short_help="How much waits, runs and has ended.")

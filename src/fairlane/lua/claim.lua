@@ -3,7 +3,7 @@
 -- `want` 0 is as many as the lane has credits. A device's turn is one batch; a device that was
 -- just served (`exclude_mac`) waits while another can go.
 --
--- Returns  {next due time or 0, leased {id, attempt, type, mac, payload}…, expired ids}
+-- Returns  {next due time or 0, leased {id, attempt, type, mac, payload}…, expired ids, clock}
 -- Errors   none
 -- Twice    leases other tasks: not to be sent again
 -- Flags    allow-oom
@@ -41,4 +41,4 @@ if fair then
     reap(order)
   end
 end
-return { next_due(L), leased, expired }
+return { next_due(L), leased, expired, now }

@@ -22,6 +22,8 @@ Publish = Callable[[Sequence[Leased]], None]
 log = logging.getLogger("fairlane.dispatcher")
 
 _IDLE_S = 1.0
+#: A due time that has come, and brought nothing, must not make the loop spin.
+_SOON_S = 0.001
 #: Between two rounds: each has a price beside that of its tasks, and the headroom bridges it. A
 #: sleep costs a tenth of an event's wait.
 _ROUND_S = 0.005
@@ -40,11 +42,15 @@ class Dispatcher:
         self._holder = holder
         self._rounds = 0
         self._is_idle = False
+        self._idle_s = _IDLE_S
 
     def step(self) -> None:
-        """Hand out one round, after a pause; after an empty one, first sleep until the doorbell."""
+        """Hand out one round, after a pause.
+
+        After an empty one, first sleep until the doorbell or the next due time, a second at most.
+        """
         if self._is_idle:
-            self._client.wait(_IDLE_S)
+            self._client.wait(self._idle_s)
         else:
             time.sleep(_ROUND_S)
         self._is_idle = self.dispatch() == 0
@@ -59,6 +65,7 @@ class Dispatcher:
         first = self._rounds % len(lanes)
         claims = [Claim(lane, holder=self._holder) for lane in lanes[first:] + lanes[:first]]
         leased: list[Leased] = []
+        self._idle_s = _IDLE_S
         failed: FairlaneError | None = None
         fault("dispatcher.before_claim")
         for claimed in self._client.run_many(claims):
@@ -67,6 +74,9 @@ class Dispatcher:
                 continue
             log_expired(claimed)
             leased += claimed.leased
+            if claimed.next_due_ms:
+                due_s = (claimed.next_due_ms - claimed.now_ms) / 1000
+                self._idle_s = min(self._idle_s, max(_SOON_S, due_s))
         if leased:
             fault("dispatcher.after_claim")
             self._publish(leased)

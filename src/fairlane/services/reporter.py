@@ -34,11 +34,19 @@ class Reporter:
     """Reports a worker at every step, and takes its offer away at the end."""
 
     def __init__(
-        self, client: Client, worker_id: str, *, queues: Sequence[str], slots: int, active: Active
+        self,
+        client: Client,
+        worker_id: str,
+        *,
+        queues: Sequence[str],
+        slots: int,
+        active: Active,
+        name: str = "",
     ) -> None:
         settings = client.settings
         self.every_s = settings.heartbeat_every_ms / 1000
         self.worker_id = worker_id
+        self._name = name
         self._client = client
         self._queues = frozenset(queues)
         self._slots = slots
@@ -116,6 +124,7 @@ class Reporter:
             "hostname": hostname,
             "pid": pid,
             "nonce": nonce,
+            "name": self._name,
             "queues": ",".join(sorted(self._queues)),
             "cpu": "" if load.cpu is None else str(load.cpu),
             "memory": "" if load.memory is None else str(load.memory),

@@ -53,6 +53,7 @@ class Claim(Verb[Claimed]):
             leased=tuple(map(_leased, reply[1])),
             expired=texts(reply[2]),
             next_due_ms=int(reply[0]),
+            now_ms=int(reply[3]),
         )
 
 

@@ -17,7 +17,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
     tonumber(call('ZSCORE', BACKOFF .. L.suffix, mac)) or 0,
     tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0,
     -- One that has a token by now is let in by the next claim or sweep; until then it is held.
-    token_due(d) or tonumber(call('ZSCORE', THROTTLED .. L.suffix, mac)) or 0,
+    tonumber(call('ZSCORE', THROTTLED .. L.suffix, mac)) or token_due(d) or 0,
   }
   site = d.site
 end

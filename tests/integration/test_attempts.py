@@ -172,7 +172,7 @@ def test_data_that_cannot_be_read_is_dead_without_another_attempt(system: System
     system.redis.hset(system.client.keys.task(task_id), "payload", '{"do":')
     neighbour = system.client.enqueue(other, "text", {"do": "echo"}).task_id
     system.client.run(Configure(one, paused=False))
-    record = system.becomes(task_id, TaskState.DEAD)
+    record = system.becomes(task_id, TaskState.DEAD, 60.0)
     assert (record.cause, record.payload, record.attempt) == ("corrupt", b'{"do":', 1)
     assert system.starts(task_id) == [f"{task_id}.1"]
     system.becomes(neighbour, TaskState.DONE)

@@ -57,6 +57,37 @@ class NoFunction(Exception):
     """The server does not have the library of the function."""
 
 
+class Confirmed(tuple[Arg, ...]):
+    """A command whose effect so many replicas must have before its reply counts.
+
+    `wait` is sent behind it on the same connection, and answers how many have it.
+    """
+
+    replicas: int
+    wait: Command
+
+    @classmethod
+    def by(cls, command: Command, settings: Settings) -> Confirmed:
+        """Return a command that the settings' replicas confirm, in half of a socket's patience."""
+        confirmed = cls(command)
+        confirmed.replicas = settings.min_replicas
+        confirmed.wait = ("WAIT", settings.min_replicas, settings.socket_timeout_ms // 2)
+        return confirmed
+
+    def reply(self, replies: Sequence[Any]) -> Any:
+        """Return the command's reply. Raises StoreUnavailable when too few replicas have it."""
+        reply, kept = replies
+        for answer in replies:
+            if isinstance(answer, Exception):
+                raise answer
+        if int(kept) < self.replicas:
+            raise StoreUnavailable(
+                f"store: it has it, but only {int(kept)} of {self.replicas} replicas do "
+                "(min_replicas); send it again, under the same task id"
+            )
+        return reply
+
+
 class Session:
     """What a client knows of its store: the keys, the clock, and the settings they agreed on."""
 
@@ -156,6 +187,10 @@ class Session:
         """The name of the library of the verbs, for these settings."""
         return self._library(Overload()).name
 
+    def confirms(self, verb: Verb[Any]) -> bool:
+        """Whether replicas must have what a verb accepts before its reply counts."""
+        return verb.ACCEPTS and self.settings.min_replicas > 0
+
     def command(self, verb: Verb[Any]) -> Command:
         """Return the command of a verb."""
         head = self._heads.get(verb.SCRIPT)
@@ -192,7 +227,8 @@ class Session:
             try:
                 if failed is not None:
                     raise failed
-                return (yield command)
+                sent = Confirmed.by(command, self.settings) if self.confirms(verb) else command
+                return (yield sent)
             except NoFunction as missing:
                 if loads == _MOST_LOADS:
                     raise StoreError(f"store: {missing}, though it was just loaded") from missing

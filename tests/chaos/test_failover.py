@@ -145,3 +145,28 @@ def test_a_replica_that_lags_behind_takes_over(judge: Judge, tmp_path: Path) -> 
         judge.note("forgotten", f"{len(forgotten)} of {len(kept) + len(forgotten)}, noticed")
         judge.judge(system, recovery_s=recovery_s, receipts=[*kept, *after_it])
         has_lived(system)
+
+
+@pytest.mark.fault(
+    "F5",
+    "kill -9 the primary under load, with min_replicas = 1",
+    "whatever was accepted is on the next primary: lost 0; goes on ≤ 45 s",
+)
+def test_the_primary_is_killed_under_load(judge: Judge, tmp_path: Path) -> None:
+    """A15: a receipt is given when a replica has the task; what had run there may run again."""
+    with watched("valkey9", tmp_path) as store, staged_on(store, **QUICK) as stage:
+        system = stage.system
+        staff(stage)
+        with Producer(stage, deed="echo", min_replicas=1) as producer:
+            producer.goes_on(20)
+            before, after = store.primary(), store.replica()
+            clock = Clock(system)
+            before.kill()
+            store.becomes_primary(after)
+            clock.skip()
+            recovery_s = clock.until_done()
+            before.start()
+            producer.goes_on(20)
+        assert recovery_s < RECOVERY_S
+        judge.judge(system, recovery_s=recovery_s, receipts=producer.receipts)
+        has_lived(system)

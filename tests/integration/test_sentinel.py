@@ -124,6 +124,30 @@ def test_a_demoted_server_that_the_sentinels_still_name_is_not_written_to(store:
     eventually(lambda: {primary.role(), other.role()} == {"master", "slave"}, 60.0)
 
 
+def test_what_counts_as_accepted_is_on_a_replica_if_that_is_wanted(store: Watched) -> None:
+    settings = Settings(store_url=store.url, min_replicas=1, socket_timeout_ms=1_000)
+    replica = store.replica()
+
+    async def both(task_id: str) -> None:
+        async with AsyncClient(settings) as client:
+            await client.enqueue(mac(1), "text", {}, task_id=f"async-{task_id}")
+        with Client(settings) as client:
+            client.enqueue(mac(1), "text", {}, task_id=task_id)
+
+    asyncio.run(both("kept"))
+    with Client(settings) as client:
+        for task_id in ("kept", "async-kept"):
+            assert replica.redis.exists(client.keys.task(task_id))
+        with replica.frozen():
+            with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+                asyncio.run(both("alone"))
+            assert client.task("async-alone").state == "pending", "nobody takes it back"
+            with pytest.raises(StoreUnavailable, match="0 of 1 replicas"):
+                client.enqueue_many([(mac(1), "text", {})])
+        store.replicated(60.0)
+        asyncio.run(both("alone"))
+
+
 def test_passwords_of_both(tmp_path: Path) -> None:
     words = {"password": "of the store", "sentinel_password": "of the sentinels"}
     with watched("valkey9", tmp_path, **words) as store:

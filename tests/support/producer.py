@@ -21,12 +21,22 @@ from support.store import mac
 
 
 class Producer:
-    """Sends tasks that note their run, one after the other, from a thread of its own."""
+    """Sends tasks that do a deed, one after the other, from a thread of its own."""
 
-    def __init__(self, stage: Stage, *, every_s: float = 0.02, store_url: str = "") -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        every_s: float = 0.02,
+        store_url: str = "",
+        deed: str = "note",
+        min_replicas: int = 0,
+    ) -> None:
         settings = stage.system.settings
-        self._client = Client(replace(settings, store_url=store_url or settings.store_url))
-        self._data = {"do": "note", "notes": str(stage.system.notes)}
+        self._client = Client(
+            replace(settings, store_url=store_url or settings.store_url, min_replicas=min_replicas)
+        )
+        self._data = {"do": deed, "notes": str(stage.system.notes)}
         self._every_s = every_s
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -24,8 +24,8 @@ from fairlane.client.calls import (
 )
 from fairlane.client.pipe import Pipe
 from fairlane.client.store import Store, ours
-from fairlane.conversation import Session, Talk
-from fairlane.errors import FairlaneError
+from fairlane.conversation import Confirmed, Session, Talk
+from fairlane.errors import FairlaneError, StoreUnavailable
 from fairlane.faults import arm, fault
 from fairlane.model import Device, Event, Receipt, Seen, TaskRecord
 from fairlane.probe import Probe, probe
@@ -68,6 +68,8 @@ class AsyncClient:
         session = self._session
         if not session.is_open:
             return await self._mend(verb)
+        if session.confirms(verb):
+            return await self._carry(session.call(verb))
         try:
             reply = await self._wire.send(session.command(verb))
         except redis.RedisError as error:
@@ -232,9 +234,15 @@ class AsyncClient:
             command = next(talk)
             while True:
                 try:
-                    reply = await wire.send(command)
+                    if isinstance(command, Confirmed):
+                        both = await wire.send_many([command, command.wait])
+                        reply = command.reply(both)
+                    else:
+                        reply = await wire.send(command)
                 except redis.RedisError as error:
                     command = talk.throw(ours(error))
+                except StoreUnavailable as error:
+                    command = talk.throw(error)
                 else:
                     command = talk.send(reply)
         except StopIteration as end:

@@ -24,8 +24,8 @@ from fairlane.client.calls import (
 )
 from fairlane.client.store import Store, ours
 from fairlane.client.wire import Wire
-from fairlane.conversation import Session, Talk
-from fairlane.errors import FairlaneError
+from fairlane.conversation import Confirmed, Session, Talk
+from fairlane.errors import FairlaneError, StoreUnavailable
 from fairlane.faults import arm, fault
 from fairlane.keys import Keys
 from fairlane.model import Device, Event, Fullness, Receipt, Seen, TaskRecord
@@ -91,7 +91,7 @@ class Client:
         Raises StoreError when the store cannot do it.
         """
         session = self._session
-        if not session.is_open:
+        if not session.is_open or session.confirms(verb):
             return self._carry(session.call(verb))
         try:
             reply = self._wire.send(session.command(verb))
@@ -238,9 +238,15 @@ class Client:
             command = next(talk)
             while True:
                 try:
-                    reply = self._wire.send(command)
+                    if isinstance(command, Confirmed):
+                        both = self._wire.send_many([command, command.wait])
+                        reply = command.reply(both)
+                    else:
+                        reply = self._wire.send(command)
                 except redis.RedisError as error:
                     command = talk.throw(ours(error))
+                except StoreUnavailable as error:
+                    command = talk.throw(error)
                 else:
                     command = talk.send(reply)
         except StopIteration as end:

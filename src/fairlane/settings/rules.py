@@ -23,7 +23,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
 }
-_MAY_BE_ZERO: Final = ("defer_jitter_percent", "max_per_site_pending")
+_MAY_BE_ZERO: Final = ("defer_jitter_percent", "max_per_site_pending", "min_replicas")
 
 
 def violations(settings: Settings) -> list[str]:

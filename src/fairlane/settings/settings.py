@@ -67,6 +67,7 @@ class Settings:
     data_dir: Path = _process(_DATA_DIR, "what embedded:// and the file store write to")
     keywords_files: tuple[Path, ...] = _process((), "keyword lists of the text handler, with `:`")
     durability: str = _process("warn", "a store that can lose data: warn, or strict = refuse")
+    min_replicas: int = _process(0, "replicas that must have a task before it counts as accepted")
     socket_timeout_ms: int = _process(5_000, "give up on a store or broker that hangs")
     backpressure_cpu: str = _process("others", "count only the load of others, or total")
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")

@@ -51,6 +51,7 @@ class Enqueue(Verb[Receipt | Refusal]):
 
     __slots__ = ("cost_ms", "key", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
     REPEATABLE: ClassVar[bool] = True
+    ACCEPTS: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -127,6 +128,7 @@ class EnqueueMany(Verb[list[Verdict]]):
 
     __slots__ = ("_alike", "_ids", "_keyed", "_macs", "_payloads")
     REPEATABLE: ClassVar[bool] = True
+    ACCEPTS: ClassVar[bool] = True
 
     def __init__(self, items: Iterable[Item]) -> None:
         # Columns: what is done to each of a thousand tasks is done by one call of C for all.

@@ -27,6 +27,8 @@ class Verb(Generic[R]):
 
     SCRIPT: ClassVar[str]
     REPEATABLE: ClassVar[bool]
+    #: Whether it promises to keep what it was given, so that replicas may have to have it first.
+    ACCEPTS: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         """Name the script after the class."""

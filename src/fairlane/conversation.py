@@ -37,7 +37,7 @@ log = logging.getLogger("fairlane.store")
 
 _OLDEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
 #: A library may be flushed just after it was loaded, but hardly time and again.
-_MOST_LOADS: Final = 3
+_MOST_LOADS: Final = 10
 _LOST: Final = {
     "empty": (
         "store: it came back empty: every task accepted before is gone from it. Restore its data "

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fairlane import Client, TaskState
-from fairlane.errors import StoreFull, StoreUnavailable
+from fairlane.errors import StoreError, StoreFull, StoreUnavailable
 from support.clock import Clock, has_lived
 from support.eventually import eventually, passes
 from support.ledger import Judge
@@ -262,6 +262,28 @@ def test_the_store_comes_back_empty(judge: Judge, caplog: pytest.LogCaptureFixtu
         judge.note("forgotten", f"{len(forgotten)} tasks, noticed")
         judge.judge(system, recovery_s=recovery_s, receipts=producer.receipts)
         has_lived(system)
+
+
+@pytest.mark.fault(
+    "S10",
+    "a foreign key of a wrong type in the place of one device's record, under load",
+    "calls for that device are an error; all others go on; lost 0",
+)
+def test_a_foreign_key_stands_in_the_place_of_ours(judge: Judge) -> None:
+    """What is no store of ours is told, and its neighbours notice nothing."""
+    with noded() as node, staffed(node) as stage, node.raw() as raw:
+        spoilt = stage.system.client.keys.device("META", mac(99))
+
+        def spoil(stage: Stage, producer: Producer) -> None:
+            raw.set(spoilt, "foreign")
+            with pytest.raises(StoreError, match="WRONGTYPE"):
+                stage.system.do(mac(99))
+            producer.goes_on(50)
+            assert raw.get(spoilt) == "foreign"
+            raw.delete(spoilt)
+            stage.system.ended([stage.system.do(mac(99))], 30.0)
+
+        under_load(judge, stage, spoil, within_s=10.0, codes=frozenset())
 
 
 @contextmanager

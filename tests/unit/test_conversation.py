@@ -139,7 +139,7 @@ def test_a_library_that_the_server_does_not_have_is_loaded() -> None:
     sent, value = answer(session, verbs.Deregister("w"), missing, b"", 1)
     assert (sent, value) == (["FCALL", "FUNCTION", "FCALL"], True)
     with pytest.raises(StoreError, match="Function not found, though it was just loaded"):
-        answer(session, verbs.Deregister("w"), *(missing, b"") * 3, missing)
+        answer(session, verbs.Deregister("w"), *(missing, b"") * 10, missing)
 
 
 def test_a_repeatable_verb_goes_again_once_and_no_other_at_all() -> None:

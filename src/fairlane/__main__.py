@@ -25,6 +25,8 @@ _EXTRAS: Final = {
     "starlette": "http",
     "uvicorn": "http",
     "prometheus_client": "http",
+    "jwt": "http",
+    "cryptography": "http",
 }
 
 

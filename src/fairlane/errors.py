@@ -13,10 +13,12 @@ that Lua can answer and the classes below together.
     │   ├── PayloadTooLarge          PAYLOAD_TOO_LARGE
     │   ├── UnknownTaskType          UNKNOWN_TASK_TYPE
     │   ├── UnknownLane              UNKNOWN_LANE
+    │   ├── InvalidToken             INVALID_TOKEN
     │   ├── InvalidSettings          INVALID_SETTINGS
     │   └── InvalidHandler           INVALID_HANDLER
     ├── NotFound
     │   ├── TaskNotFound             TASK_NOT_FOUND
+    │   ├── TokenNotFound            TOKEN_NOT_FOUND
     │   └── FileNotKnown             FILE_NOT_FOUND
     ├── Conflict                     the state of things does not allow it
     │   ├── TaskConflict             TASK_CONFLICT      same id, another body
@@ -97,6 +99,10 @@ class UnknownLane(InvalidInput, code="UNKNOWN_LANE"):
     """No lane has this name."""
 
 
+class InvalidToken(InvalidInput, code="INVALID_TOKEN"):
+    """A token does not hold: its signature, its times, its audience, or what it allows."""
+
+
 class InvalidSettings(InvalidInput, code="INVALID_SETTINGS"):
     """One or more settings are out of range; the message lists every one."""
 
@@ -111,6 +117,10 @@ class NotFound(FairlaneError):
 
 class TaskNotFound(NotFound, code="TASK_NOT_FOUND"):
     """No such task, or its record's retention is over."""
+
+
+class TokenNotFound(NotFound, code="TOKEN_NOT_FOUND"):
+    """No such token was issued here, or it has expired."""
 
 
 class FileNotKnown(NotFound, code="FILE_NOT_FOUND"):

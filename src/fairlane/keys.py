@@ -123,6 +123,13 @@ TABLE: Final[tuple[Key, ...]] = (
          "slots, pool and mean run time per lane; mean run time per task type and size class; "
          "workers with a GPU; the measured drain rate", "a few fields per lane and task type",
          "heartbeat, sweep, watermark"),
+    _key("TOKEN", "token:", "<token_id>", "Hash",
+         "role, mac, site, name, issued_at, expires_at, revoked_at of an issued token",
+         "gone a minute after the token's end", "issue_token, revoke_token"),
+    _key("TOKENS", "tokens", "", "ZSet", "issued token by its end",
+         "tokens that have not ended", "issue_token, revoke_token"),
+    _key("REVOKED", "revoked", "", "ZSet", "revoked token by when it was revoked",
+         "tokens that have not ended", "revoke_token, issue_token"),
     _key("WATERMARK", "watermark", "", "String (JSON), TTL interval + 5 s",
          "total_pending, mac_count, active_workers, timestamp and more", "one value", "watermark"),
     _key("TOTALS", "totals", "", "Hash",

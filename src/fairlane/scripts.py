@@ -39,6 +39,7 @@ SHARED: Final = (
     "_admission",
     "_capacity",
     "_epoch",
+    "_tokens",
 )
 #: The verbs that agree with a store on its settings, and so are there before these.
 SETUP: Final = ("join", "migrate")

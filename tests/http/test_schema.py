@@ -38,6 +38,7 @@ def _run(store_url: str, tmp_path: Path) -> None:
         base = str(http.base_url).rstrip("/")
         command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG)]
         command += ["run", f"{base}/openapi.json", "--url", base, "--no-color", "-n", CASES]
+        command += ["-H", f"Authorization: {http.headers['authorization']}"]
         # The feed has no end.
         command += ["--exclude-path", "/v1/events", "--seed", "1", "--continue-on-failure"]
         command += ["--generation-database", ":memory:"]

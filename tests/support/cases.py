@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fairlane import verbs
+from fairlane.grant import Grant
 from fairlane.model import Seen
 from fairlane.verbs import Verb
+from fairlane.verbs.tokens import MAX_TTL_MS
 from support.store import LANE, START_MS, Store, mac
 
 Case = Callable[[Store], Verb[Any]]
@@ -100,6 +102,16 @@ def _lost_store(store: Store) -> None:
     store.run(verbs.CheckEpoch(Seen("e0", 1, START_MS)))
 
 
+def _issued(store: Store) -> None:
+    for token_id in ("t1", "t2"):
+        store.run(verbs.IssueToken(Grant("device", mac(1)), MAX_TTL_MS, token_id))
+
+
+def _revoked(store: Store) -> None:
+    _issued(store)
+    store.run(verbs.RevokeToken("t1"))
+
+
 def _nothing(store: Store) -> None:
     """An empty store will do."""
 
@@ -141,6 +153,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.InspectTotals: _after(_dead, verbs.InspectTotals()),
     verbs.InspectWorkers: _after(_worker, verbs.InspectWorkers()),
     verbs.InspectEpoch: _after(_epoch, verbs.InspectEpoch()),
+    verbs.IssueToken: _after(_nothing, verbs.IssueToken(Grant("viewer"), 60_000, "t1")),
     verbs.Join: _after(_epoch, verbs.Join()),
     verbs.Lead: _after(_nothing, verbs.Lead("me")),
     verbs.Measure: _after(_queued, verbs.Measure(95, 100)),
@@ -150,14 +163,17 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Purge: _after(_late, verbs.Purge()),
     verbs.Quarantine: _after(_running, verbs.Quarantine("a", 1, "no JSON")),
     verbs.ReadAbnormal: _after(_abnormal, verbs.ReadAbnormal()),
+    verbs.ReadRevocations: _after(_revoked, verbs.ReadRevocations()),
     verbs.ReadWatermark: _after(_watermark, verbs.ReadWatermark()),
     verbs.Reconcile: _after(_queued, verbs.Reconcile()),
     verbs.Redrive: _after(_dead, verbs.Redrive(["a", "b"])),
     verbs.Release: lambda store: verbs.Release(*_turn(store)),
     verbs.Renew: lambda store: verbs.Renew(*_turn(store)),
     verbs.ReportAbnormal: _after(_nothing, verbs.ReportAbnormal([{"a": 1}])),
+    verbs.RevokeToken: _after(_issued, verbs.RevokeToken("t2")),
     verbs.Start: _after(_leased, verbs.Start("a", 1, "worker", "run")),
     verbs.Sweep: _after(_lost, verbs.Sweep()),
     verbs.Withdraw: _after(_announced, verbs.Withdraw("host:1:a")),
+    verbs.Tokens: _after(_revoked, verbs.Tokens()),
     verbs.Watermark: _after(_system, verbs.Watermark()),
 }

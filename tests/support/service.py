@@ -26,6 +26,7 @@ class Service:
         self.store = Client(self.settings)
         self.app = create_app(self.settings)
         self._runner = asyncio.Runner()
+        self.token: str = self.app.state.door.start_token
         self._talk_to(self.app)
 
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -48,9 +49,17 @@ class Service:
         """Call from another machine."""
         self._talk_to(self.app, host)
 
+    def age(self, *, seconds: float) -> None:
+        """Let the time pass that makes what the door has read old."""
+        door = self.app.state.door
+        door._revocations._read_at -= seconds
+        door._looked_at -= seconds
+
     def _talk_to(self, app: Any, host: str = "127.0.0.1") -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(host, 1))
-        self._http = httpx.AsyncClient(transport=transport, base_url="http://service")
+        self._http = httpx.AsyncClient(
+            transport=transport, base_url="http://service", headers=bearer(self.token)
+        )
 
     def enqueue(self, **fields: Any) -> httpx.Response:
         """Send a task; what is not given is a usual one."""
@@ -66,6 +75,7 @@ class Service:
         """Close everything."""
         self._runner.run(self._http.aclose())
         self._runner.run(self.app.state.feed.close())
+        self._runner.run(self.app.state.door.close())
         self._runner.run(self.app.state.gate.client.close())
         self._runner.close()
         self.store.close()
@@ -80,10 +90,16 @@ def served(url: str, folder: Path, **settings: Any) -> Iterator[httpx.Client]:
     environ = Settings(store_url=url, data_dir=folder, **settings).environ()
     with Program([*COMMAND, "api", "--port=0"], folder / "api.log", environ, watched=False) as api:
         eventually(lambda: "http://" in api.output(), 30.0)
-        base = next(word for word in api.output().split() if word.startswith("http://"))
-        with httpx.Client(base_url=base, timeout=30.0) as http:
+        url = next(word for word in api.output().split() if word.startswith("http://"))
+        base, _, token = url.partition("/?token=")
+        with httpx.Client(base_url=base, timeout=30.0, headers=bearer(token)) as http:
             eventually(lambda: http.get("/livez").status_code == 200, 30.0)
             yield http
+
+
+def bearer(token: str) -> dict[str, str]:
+    """Return the headers that send a token, if there is one."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def is_problem(answer: httpx.Response, status: int, code: str) -> bool:

@@ -31,7 +31,9 @@ BANNED = ("manager", "helper", "utils", "common", "base", "handle_", "process_")
 #: Names that the requirement document fixes.
 FIXED = ("process_mac_sensitive_tasks",)
 #: Routes that run no verb of their own.
-NO_VERB = {"events", "livez", "metrics", "readyz"}
+NO_VERB = {"events", "livez", "metrics", "readyz"} | {
+    f"{what}_session" for what in ("begin", "inspect", "end")
+}
 #: What the prelude can answer to any script.
 OF_EVERY_SCRIPT = {"CONFIG_CHANGED", "CLOCK_REFUSED"}
 
@@ -130,7 +132,9 @@ def test_every_code_of_a_script_is_a_class_and_the_other_way_round() -> None:
         for code in re.findall(r"fail\('([A-Z_]+)'", path.read_text(encoding="utf-8"))
     }
     by_scripts = {code for code, kind in FairlaneError.codes.items() if issubclass(kind, Conflict)}
-    assert said == by_scripts | {"TASK_NOT_FOUND", "UNKNOWN_LANE"} | OF_EVERY_SCRIPT
+    assert (
+        said == by_scripts | {"TASK_NOT_FOUND", "TOKEN_NOT_FOUND", "UNKNOWN_LANE"} | OF_EVERY_SCRIPT
+    )
 
 
 def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:

@@ -15,7 +15,7 @@ from fairlane.errors import (
     ClockRefused,
     CorruptReply,
     FairlaneError,
-    TaskNotFound,
+    NotFound,
     TurnLost,
 )
 from fairlane.scripts import load, read
@@ -132,7 +132,7 @@ def test_a_store_that_came_back_empty_is_set_up_anew(store: Store, kind: type[Ve
     store.redis.flushall()
     store.redis.set(store.keys.clock, "virtual")
     # It is empty, after all: what a verb misses there it says.
-    with contextlib.suppress(TaskNotFound, TurnLost):
+    with contextlib.suppress(NotFound, TurnLost):
         store.run(verb)
     assert store.redis.hgetall(store.keys.config) == configured
 
@@ -159,6 +159,7 @@ def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) ->
         verbs.Finish,
         verbs.Lead,
         verbs.Quarantine,
+        verbs.RevokeToken,
         verbs.Withdraw,
     ):
         nonsense: Any = b"nonsense"

@@ -21,12 +21,23 @@ from fairlane.cli.migrate import migrate
 from fairlane.cli.run import beat, dispatcher, worker
 from fairlane.cli.settings import settings
 from fairlane.cli.simulate import command as simulate
+from fairlane.cli.token import token
 from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
 EX_UNAVAILABLE = 69
 _LOOKS = frozenset(
-    {"configure", "devices", "lanes", "migrate", "settings", "simulate", "stats", "workers"}
+    {
+        "configure",
+        "devices",
+        "lanes",
+        "migrate",
+        "settings",
+        "simulate",
+        "stats",
+        "token",
+        "workers",
+    }
 )
 
 
@@ -54,7 +65,7 @@ for command in (
     *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
     *(devices, lanes, stats, workers),
-    *(configure, migrate, settings),
+    *(configure, migrate, settings, token),
 ):
     cli.add_command(command)
 

@@ -23,10 +23,11 @@ from fairlane.settings import Settings
 def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
     """Serve the HTTP API until Ctrl-C; its description is at /openapi.json.
 
-    Only callers on this machine are let in.
+    Callers need a token, as `fairlane token issue` makes it. Without a key for tokens (`fairlane
+    token key`) only callers on this machine are let in, by the token of the URL that is printed.
     """
     from fairlane.http import create_app
-    from fairlane.http.serve import listen, serve, url_of
+    from fairlane.http.serve import check_address, listen, serve, start_url
 
     app = create_app(Settings.from_env())
     if fd is not None:
@@ -38,5 +39,7 @@ def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
             raise click.ClickException(
                 f"cannot listen on {host} port {port}: {error.strerror}; name another with --port"
             ) from error
-        click.echo(f"fairlane: {url_of(listener)}", err=True)
+    check_address(app, listener)
+    if fd is None or app.state.door.start_token:
+        click.echo(f"fairlane: {start_url(app, listener)}", err=True)
     serve(app, listener, log_level=loglevel)

@@ -28,7 +28,7 @@ def settings(*, of_store: bool, as_json: bool) -> None:
     """Show every setting, its value and where it came from.
 
     This is what this environment says; `--store` asks the store, which decides the shared settings.
-    Passwords in URLs are masked.
+    Passwords and secrets are masked.
     """
     current = Settings.from_env()
     if of_store:
@@ -75,6 +75,8 @@ def shown(name: str, value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(part.name if isinstance(part, TaskType) else str(part) for part in value)
     text = str(value)
+    if name.endswith("_secret"):
+        return "***" if text else ""
     if name.endswith("_url"):
         # A driver takes the password from the query as well.
         text = re.sub(r"(?<=password=)[^&]*", "***", text)

@@ -6,19 +6,33 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
+from starlette.types import ASGIApp
 
 from fairlane.client import AsyncClient
 from fairlane.errors import StoreError
-from fairlane.http import dead, devices, enqueue, events, health, levels, metrics, problem, tasks
-from fairlane.http.caller import Identify, caller, loopback_operator
+from fairlane.http import (
+    dead,
+    devices,
+    enqueue,
+    events,
+    health,
+    levels,
+    metrics,
+    problem,
+    session,
+    tasks,
+)
+from fairlane.http.caller import Identify, caller
+from fairlane.http.door import Door
 from fairlane.http.feed import Feed
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
-from fairlane.http.openapi import with_task_types
+from fairlane.http.guard import PUBLIC, Guard
+from fairlane.http.openapi import guarded, with_task_types
 from fairlane.settings import Settings
 
 _ROUTERS: Final = (
@@ -29,6 +43,7 @@ _ROUTERS: Final = (
     events.router,
     metrics.router,
     health.router,
+    session.router,
 )
 #: Every route, those first that are asked most.
 ROUTES: Final = (
@@ -37,13 +52,27 @@ ROUTES: Final = (
 )
 
 
-def create_app(
-    settings: Settings | None = None, *, identify: Identify = loopback_operator
-) -> FastAPI:
+class Service(FastAPI):
+    """The application, behind its guard."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return everything with the guard before it, also before what answers faults."""
+        return Guard(super().build_middleware_stack(), self.state.door, self.state.identify)
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the description of the service."""
+        if self.openapi_schema is None:
+            self.openapi_schema = guarded(super().openapi(), PUBLIC)
+        return self.openapi_schema
+
+
+def create_app(settings: Settings | None = None, *, identify: Identify | None = None) -> FastAPI:
     """Return the HTTP service for the store of `settings`, those of the environment by default.
 
     It connects when it is first asked, so it can be mounted in another application, whose lifespan
-    does not reach it. `identify` says who calls. Raises InvalidSettings.
+    does not reach it. `identify` says who calls, in place of tokens. Without a key for tokens only
+    callers on this machine are let in, by the token `app.state.door.start_token`. Raises
+    InvalidSettings.
     """
     settings = settings or Settings.from_env()
     patience_ms = min(settings.socket_timeout_ms, SOCKET_TIMEOUT_MS)
@@ -51,14 +80,16 @@ def create_app(
 
     gate = Gate(client)
     feed = Feed(gate)
+    door = Door(settings, gate)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         await feed.close()
+        await door.close()
         await client.close()
 
-    app = FastAPI(
+    app = Service(
         title="fairlane",
         summary="A fair, per-device task scheduler",
         version=version("fairlane"),
@@ -73,6 +104,7 @@ def create_app(
     app.state.gate = gate
     app.state.feed = feed
     app.state.metrics = metrics.Metrics(gate, feed)
+    app.state.door = door
     app.state.identify = identify
     app.state.routes = ROUTES
     problem.install(app)

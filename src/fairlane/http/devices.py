@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fairlane import verbs
 from fairlane.client.calls import inspect_device as device_verb
@@ -42,6 +42,16 @@ def _whole(value: Any) -> Any:
 Running = Annotated[int, Field(ge=0, le=MAX_RUNNING), BeforeValidator(_whole)]
 
 
+#: None at all, or one that can be told from it.
+_Rate = Annotated[
+    float,
+    Field(ge=0, le=MAX_RATE_PER_S),
+    WithJsonSchema(
+        {"anyOf": [{"const": 0}, {"type": "number", "minimum": 1e-6, "maximum": MAX_RATE_PER_S}]}
+    ),
+]
+
+
 class NewLimits(BaseModel):
     """What to set of a device; what is not named stays, and null is the default again."""
 
@@ -50,7 +60,7 @@ class NewLimits(BaseModel):
     paused: bool | None = None
     min_running: Running | None = None
     max_running: Running | None = None
-    rate_per_s: float | None = Field(None, ge=0, le=MAX_RATE_PER_S)
+    rate_per_s: _Rate | None = None
     site: str | None = Field(None, pattern=f"^$|{SITE_PATTERN}")
 
     def named(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fairlane import verbs
 from fairlane.errors import FairlaneError, InvalidInput, StoreError
 from fairlane.http import body
 from fairlane.http.answer import when
-from fairlane.http.caller import SENDERS, Caller, caller
+from fairlane.http.caller import SENDERS, Caller, caller, forbidden
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import MAC_PATTERN, SITE_PATTERN, TASK_ID_PATTERN, described
 from fairlane.http.problem import Problem, problem_of, problem_of_refusal
@@ -197,9 +197,13 @@ def _verb_of(task: NewTask, sender: Caller, key: str | None) -> verbs.Enqueue:
     """Return the verb of a task. Raises InvalidInput, and a 403 for another's device or site."""
     sender.owns(task.mac)
     site = task.site
+    if sender.role == "device" and (
+        task.cost_seconds is not None or site not in (None, sender.site)
+    ):
+        raise forbidden("a device may not say what its tasks cost, nor which site it is in")
     if sender.site:
         if site not in (None, sender.site):
-            raise Problem(403, "FORBIDDEN", f"this caller may send for site {sender.site} only")
+            raise forbidden(f"this caller may send for site {sender.site} only")
         site = sender.site
     return verbs.Enqueue(
         task.mac,

@@ -116,6 +116,20 @@ def _inlined(schema: Any, parts: Mapping[str, Any]) -> Any:
     return {name: _inlined(value, parts) for name, value in schema.items()}
 
 
+def guarded(schema: dict[str, Any], public: Sequence[str]) -> dict[str, Any]:
+    """Return a description that says of every path but `public` ones that it takes a token."""
+    schema.setdefault("components", {})["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    }
+    for path, methods in schema["paths"].items():
+        for operation in methods.values() if path not in public else ():
+            operation["security"] = [{"token": []}]
+            answers = operation["responses"]
+            for status in (401, 403, 429, 503):
+                answers.setdefault(str(status), _problem(status))
+    return schema
+
+
 def with_task_types(schema: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return a description of the service that names the task types of its store."""
     whole = deepcopy(dict(schema))

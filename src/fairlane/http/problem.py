@@ -35,6 +35,7 @@ _encode: Final = msgspec.json.Encoder().encode
 #: The most special class that an error is of decides.
 _STATUS: Final[Mapping[type[FairlaneError], int]] = {
     errors.InvalidInput: 422,
+    errors.InvalidToken: 401,
     errors.PayloadTooLarge: 413,
     errors.InvalidSettings: 503,
     errors.InvalidHandler: 503,
@@ -47,6 +48,7 @@ _STATUS: Final[Mapping[type[FairlaneError], int]] = {
     errors.ClockRefused: 503,
 }
 _TITLES: Final[Mapping[str, str]] = {
+    "CROSS_ORIGIN": "The request comes from another origin's page.",
     "FORBIDDEN": "The caller may not do this.",
     "INTERNAL": "The server has a fault.",
     "INVALID_REQUEST": "A parameter or field of the request is not valid.",
@@ -56,6 +58,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "METHOD_NOT_ALLOWED": "The path is there, the method is not.",
     "NOT_READY": "No task can be accepted and kept.",
     "PATH_NOT_FOUND": "Nothing is at this path.",
+    "TOO_MANY_REQUESTS": "The token asks too often.",
     "UNAUTHORIZED": "The caller is not known.",
     "UNSUPPORTED_MEDIA_TYPE": "The body's content type is not taken here.",
     "WATERMARK_NOT_FOUND": "No watermark was published lately.",
@@ -129,6 +132,16 @@ def problem_of_refusal(refusal: Refusal, *, refuses_all: bool) -> Problem:
     )
 
 
+def of_error(error: Problem | FairlaneError) -> Problem:
+    """Return an error as a problem; of the server's own troubles the log has the cause."""
+    if isinstance(error, Problem):
+        return error
+    problem = problem_of(error)
+    if problem.status_code >= 500:
+        log.warning("%s: %s", error.code, error)
+    return problem
+
+
 def install(app: FastAPI) -> None:
     """Let every error of an application answer as a problem."""
     app.add_exception_handler(Problem, _of_problem)
@@ -145,10 +158,7 @@ async def _of_problem(_: Request, error: Exception) -> Response:
 
 async def _of_fairlane(_: Request, error: Exception) -> Response:
     assert isinstance(error, FairlaneError)
-    problem = problem_of(error)
-    if problem.status_code >= 500:
-        log.warning("%s: %s", error.code, error)
-    return problem.response()
+    return of_error(error).response()
 
 
 async def _of_request(_: Request, error: Exception) -> Response:
@@ -164,11 +174,6 @@ async def _of_request(_: Request, error: Exception) -> Response:
 
 async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    try:
-        # Who is not known is not told which paths there are.
-        request.app.state.identify(request)
-    except Problem as unknown:
-        return unknown.response()
     if error.status_code == 405:
         error.headers = {"Allow": ", ".join(_methods(request))}
     code = _CODES.get(error.status_code, f"HTTP_{error.status_code}")

@@ -1,6 +1,6 @@
 """The service on a socket: uvicorn, one process.
 
-The rule: it listens on this machine only, unless it is told otherwise.
+The rule: it listens on this machine only, unless it is told otherwise, and has a key for tokens.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+
+from fairlane.errors import InvalidSettings
+from fairlane.http.door import is_loopback
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
@@ -33,6 +36,24 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def check_address(app: FastAPI, listener: socket.socket) -> None:
+    """Raise InvalidSettings for a socket that others reach, without a key for tokens."""
+    if listener.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    host = listener.getsockname()[0]
+    if app.state.door.start_token and not is_loopback(host):
+        raise InvalidSettings(
+            f"host: {host} can be reached from other machines, and there is no key for tokens; "
+            "make one by `fairlane token key`, or listen on 127.0.0.1"
+        )
+
+
+def start_url(app: FastAPI, listener: socket.socket) -> str:
+    """Return the URL of what listens, with the operator's token when there is no key."""
+    token = app.state.door.start_token
+    return url_of(listener) + (f"/?token={token}" if token else "")
+
+
 def url_of(listener: socket.socket) -> str:
     """Return the URL of what listens."""
     host, port = listener.getsockname()[:2]
@@ -40,7 +61,8 @@ def url_of(listener: socket.socket) -> str:
 
 
 def serve(app: FastAPI, listener: socket.socket, *, log_level: str = "warning") -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM. Raises InvalidSettings for an address as above."""
+    check_address(app, listener)
     config = uvicorn.Config(
         app,
         log_level=log_level.lower(),

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict
 
 from fairlane import verbs
+from fairlane.client.calls import inspect_device as device_verb
 from fairlane.http import answer
 from fairlane.http.body import StrictRoute
-from fairlane.http.caller import READERS, SENDERS, Caller, caller
+from fairlane.http.caller import READERS, SENDERS, Caller, caller, forbidden
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import TaskIdInPath, problems
 from fairlane.http.sentence import sentence
@@ -47,7 +48,7 @@ async def cancel(
     """Cancel a task; a second time answers the same."""
     sender = caller(request).needs(SENDERS)
     gate: Gate = request.app.state.gate
-    if sender.role == "device":
+    if sender.role == "device" or sender.site:
         await _seen(request, task_id, sender)
     await gate.run(verbs.Cancel(task_id, force=query.force))
     return answer.Cancelled(task_id=task_id, state=TaskState.CANCELLED)
@@ -59,4 +60,8 @@ async def _seen(request: Request, task_id: str, reader: Caller) -> TaskRecord:
     gate: Gate = request.app.state.gate
     record = await gate.run(verbs.InspectTask(task_id))
     reader.owns(record.mac)
+    if reader.site and reader.role == "producer":
+        device = await gate.run(device_verb(record.mac, gate.client.settings))
+        if device.site != reader.site:
+            raise forbidden(f"this caller may see the tasks of site {reader.site} only")
     return record

@@ -6,13 +6,14 @@ The rule: a violation is one sentence that names the setting; all of them are to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from fairlane.settings.settings import Settings
 
+SECRET_CHARACTERS: Final = 32
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "preset": ("default", "seed"),
     "flow": ("claim", "turns"),
@@ -23,7 +24,13 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
 }
-_MAY_BE_ZERO: Final = ("defer_jitter_percent", "max_per_site_pending", "min_replicas")
+_MAY_BE_ZERO: Final = (
+    "device_requests_per_s",
+    "requests_per_s",
+    "defer_jitter_percent",
+    "max_per_site_pending",
+    "min_replicas",
+)
 
 
 def violations(settings: Settings) -> list[str]:
@@ -33,7 +40,7 @@ def violations(settings: Settings) -> list[str]:
 
 def _wrong_types(settings: Settings) -> list[str]:
     return [
-        f"{item.name}: expected {type(item.default).__name__}, got {getattr(settings, item.name)!r}"
+        f"{item.name}: expected {type(item.default).__name__}, got {_shown(item, settings)}"
         for item in fields(settings)
         if (
             item.default is not MISSING
@@ -41,6 +48,12 @@ def _wrong_types(settings: Settings) -> list[str]:
         )
         or isinstance(getattr(settings, item.name), bool)
     ]
+
+
+def _shown(item: Field[Any], settings: Settings) -> str:
+    """Return a value for a message, unless it is a secret."""
+    value = getattr(settings, item.name)
+    return repr(value) if item.repr else f"a secret {type(value).__name__}"
 
 
 def _accepted(default: object) -> tuple[type, ...]:
@@ -93,6 +106,11 @@ def _disagreements(settings: Settings) -> list[str]:
         (settings.turn_lease_ms <= settings.active_ttl_ms, "turn_lease_ms is over active_ttl_ms"),
         (settings.resume_percent <= settings.pause_percent, "resume_percent is over pause_percent"),
         (settings.pause_percent <= 100, "pause_percent is over 100"),
+        (
+            not settings.token_secret or len(settings.token_secret) >= SECRET_CHARACTERS,
+            f"token_secret: a secret has {SECRET_CHARACTERS} characters or more",
+        ),
+        (bool(settings.token_audience), "token_audience: it is empty"),
         (bool(settings.task_types), "task_types: at least one is needed"),
         (
             len({kind.name for kind in settings.task_types}) == len(settings.task_types),

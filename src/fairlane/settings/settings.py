@@ -70,6 +70,12 @@ class Settings:
     min_replicas: int = _process(0, "replicas that must have a task before it counts as accepted")
     socket_timeout_ms: int = _process(5_000, "give up on a store or broker that hangs")
     backpressure_cpu: str = _process("others", "count only the load of others, or total")
+    token_secret: str = _process("", "signs and verifies tokens; ≥ 32 characters", repr=False)
+    token_keys_dir: str = _process("", "the folder of the keys of tokens; empty: data_dir/keys")
+    token_jwks_file: str = _process("", "a JWK set whose keys verify tokens, too")
+    device_requests_per_s: int = _process(100, "HTTP requests of a device's token, 0 = no limit")
+    requests_per_s: int = _process(0, "HTTP requests of any other token, 0 = no limit")
+    token_audience: str = _process("fairlane", "whom tokens are for: their `aud`")
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
     resume_percent: int = _process(65, "and offers again below this")
     fault_tickets: str = _process("", "the fault suite's folder of tickets; empty: no fault points")
@@ -227,6 +233,11 @@ class Settings:
     def files_dir(self) -> Path:
         """Where files that tasks name are stored."""
         return self.data_dir / "files"
+
+    @property
+    def token_keys_folder(self) -> Path:
+        """Where the keys of tokens are."""
+        return Path(self.token_keys_dir) if self.token_keys_dir else self.data_dir / "keys"
 
     def task_type(self, name: str) -> TaskType | None:
         """Return the task type of this name, or None."""

@@ -31,6 +31,7 @@ from fairlane.verbs.tasks import (
     Start,
     Sweep,
 )
+from fairlane.verbs.tokens import IssueToken, ReadRevocations, RevokeToken, Tokens
 from fairlane.verbs.turns import Claim, ClaimDevice, Pop, Release, Renew
 from fairlane.verbs.verb import Verb, every_verb
 from fairlane.verbs.workers import Deregister, Heartbeat, InspectWorkers, Lead
@@ -60,6 +61,7 @@ __all__ = [
     "InspectTask",
     "InspectTotals",
     "InspectWorkers",
+    "IssueToken",
     "Join",
     "Lead",
     "Measure",
@@ -69,14 +71,17 @@ __all__ = [
     "Purge",
     "Quarantine",
     "ReadAbnormal",
+    "ReadRevocations",
     "ReadWatermark",
     "Reconcile",
     "Redrive",
     "Release",
     "Renew",
     "ReportAbnormal",
+    "RevokeToken",
     "Start",
     "Sweep",
+    "Tokens",
     "Verb",
     "Watermark",
     "Withdraw",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -72,6 +73,47 @@ def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path)
     assert not mentioning(str(tmp_path))
 
 
+def test_each_part_that_is_killed_is_started_again_and_no_task_is_lost(
+    up: Program, tmp_path: Path
+) -> None:
+    with Client(Settings(store_url=f"embedded://{tmp_path}/store")) as client:
+        for name in CHILDREN:
+            (part,) = (p for p in psutil.Process(up.pid).children(recursive=True) if is_(name, p))
+            rest = part.children(recursive=True)
+            part.kill()
+            said = f"{name} ended by SIGKILL; starting it again in 0.5 s"
+            eventually(lambda: said in up.output(), 30.0)  # noqa: B023 - it is called here
+            eventually(lambda: not any(map(lives, rest)), 30.0)  # noqa: B023
+            task_id = client.enqueue(mac(1), "text", {"text": "mail ann@example.com"}).task_id
+            eventually(lambda: client.task(task_id).state is TaskState.DONE, 60.0)  # noqa: B023
+    again = up.output().count("starting it again")
+    assert again == len(CHILDREN), "each was started once, and nothing else ended"
+
+
+def test_a_part_that_dies_time_and_again_is_told_loudly(up: Program) -> None:
+    for _ in range(3):
+        (beat,) = eventually(
+            lambda: [p for p in psutil.Process(up.pid).children(recursive=True) if is_("beat", p)],
+            30.0,
+        )
+        beat.kill()
+        eventually(lambda: not lives(beat), 30.0)  # noqa: B023 - it is called here
+    eventually(lambda: "that was the 3. time in a row" in up.output(), 30.0)
+    waits = re.findall(r"beat ended by SIGKILL; starting it again in ([\d.]+) s", up.output())
+    assert waits == ["0.5", "1", "2"]
+
+
+def test_a_second_up_in_a_folder_says_so_and_changes_nothing(
+    up: Program, settings: Settings, tmp_path: Path
+) -> None:
+    before = mentioning(str(tmp_path)).keys()
+    command = [*COMMAND, "up"]
+    with Program(command, tmp_path / "2.log", settings.environ(), watched=False) as second:
+        assert second.wait(30.0) == 1
+        assert f"runs in this folder already (process {up.pid}, {tmp_path})" in second.output()
+    assert mentioning(str(tmp_path)).keys() == before
+
+
 def test_a_killed_store_runs_again_with_its_data(up: Program, tmp_path: Path) -> None:
     store = int((tmp_path / "store" / "valkey.pid").read_text())
     with Client(Settings(store_url=f"unix://{tmp_path}/store/valkey.sock")) as client:
@@ -132,6 +174,26 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, how: signal.Signals)
         assert demo.output().splitlines()[-1] == "stopped; nothing was left behind"
     assert not mentioning(str(folders))
     assert not list(folders.iterdir())
+
+
+def is_(name: str, process: psutil.Process) -> bool:
+    """Whether this is the main process of a part: its parent is its watchdog."""
+    marks = {"beat": "beat", "api": "api"}
+    mark = marks.get(name, f"--hostname={name}@%h")
+    try:
+        parent = process.parent()
+        words = parent.cmdline() if parent is not None else []
+        return mark in process.cmdline() and watchdog.__file__ in words
+    except psutil.Error:
+        return False
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process runs; one that ended may stand in the list until somebody asks for it."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def is_text(process: psutil.Process) -> bool:

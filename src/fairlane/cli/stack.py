@@ -24,7 +24,7 @@ from fairlane import handlers, watchdog
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
-from fairlane.errors import StoreUnavailable
+from fairlane.errors import StoreError, StoreUnavailable
 from fairlane.settings import Settings, other_variables
 from fairlane.tasktype import TaskType
 from fairlane.verbs import InspectLanes, InspectWorkers
@@ -35,6 +35,8 @@ _QUIET: Final = {"PYTHONWARNINGS": "ignore:You're running the worker with superu
 _BACKOFF_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 #: A child that lived this long has recovered: its next end is a first one again.
 _STEADY_S: Final = 60.0
+#: So many ends in a row are no accident.
+_OFTEN: Final = 3
 _STOP_S: Final = 15.0
 #: What does not report itself as a worker.
 _NO_WORKERS: Final = ("api", "beat")
@@ -91,6 +93,7 @@ class Stack:
         self.lacking: Sequence[TaskType] = ()
         self.children: Sequence[Child] = ()
         self._served: Sequence[str] = ()
+        self._revive_at = 0.0
 
     def _all(self, settings: Settings) -> list[Child]:
         """Return the children for the settings that were agreed with the store."""
@@ -137,11 +140,16 @@ class Stack:
         self.stop()
 
     def is_ready(self) -> bool:
-        """Whether every lane that is served here has slots; the document's flow knows no slots."""
-        if self.client.settings.flow == "turns":
-            workers = [child for child in self.children if child.name not in _NO_WORKERS]
-            return len(self.client.run(InspectWorkers())) >= len(workers)
-        return not self.idle_lanes()
+        """Whether every lane that is served here has slots; the document's flow knows no slots.
+
+        Not while the store is away.
+        """
+        with contextlib.suppress(StoreError):
+            if self.client.settings.flow == "turns":
+                workers = [child for child in self.children if child.name not in _NO_WORKERS]
+                return len(self.client.run(InspectWorkers())) >= len(workers)
+            return not self.idle_lanes()
+        return False
 
     def idle_lanes(self) -> list[str]:
         """Return the lanes that are to be served here, and in which no worker offers a slot."""
@@ -152,10 +160,12 @@ class Stack:
         """Start again what has died and is due, the embedded store first; call it often."""
         now = time.monotonic()
         try:
-            if not self._stopping.is_set() and self.client.revive():
+            if not self._stopping.is_set() and now >= self._revive_at and self.client.revive():
                 self._say("the store ended; it runs again, with its data")
+                self._revive_at = 0.0
         except StoreUnavailable as error:
-            self._say(str(error))
+            self._revive_at = now + _BACKOFF_S[-2]
+            self._say(f"{error}; trying again in {_BACKOFF_S[-2]:g} s")
         for child in self.children:
             if child.process is None:
                 if now >= child.due_at:
@@ -166,7 +176,15 @@ class Stack:
                 continue
             child.ends = 1 if now - child.started_at > _STEADY_S else child.ends + 1
             wait_s = _BACKOFF_S[min(child.ends, len(_BACKOFF_S)) - 1]
-            self._say(f"{child.name} ended {_how(status)}; starting it again in {wait_s:g} s")
+            often = (
+                f"; that was the {child.ends}. time in a row, so it will not mend by itself: read "
+                "what it said above"
+                if child.ends >= _OFTEN
+                else ""
+            )
+            self._say(
+                f"{child.name} ended {_how(status)}; starting it again in {wait_s:g} s{often}"
+            )
             _end_group(child.process)
             child.process, child.due_at = None, now + wait_s
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import rich_click as click
 
+from fairlane.errors import StoreError
 from fairlane.settings import Settings
 
 _READY_S = 30.0
@@ -31,7 +34,7 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
 
     The store is the one that FAIRLANE_STORE_URL names; by default an embedded Valkey that keeps its
     data in .fairlane/store. Its task types decide which workers there are. What dies is started
-    again.
+    again, after half a second and then later and later, without end. One runs in a folder.
     """
     from fairlane.cli.stack import Stack, on_stop, queues_of
 
@@ -41,10 +44,12 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
     def say(text: str) -> None:
         click.echo(f"fairlane: {text}", err=True)
 
+    settings = Settings.from_env()
     with (
+        _only(settings.data_dir),
         _listener(port, say) as listener,
         Stack(
-            Settings.from_env(),
+            settings,
             concurrency=concurrency or os.cpu_count() or 1,
             say=say,
             log_level=loglevel,
@@ -75,8 +80,34 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
                 say(f"ready{without or ': every lane has workers'}; Ctrl-C stops all")
             elif not ready and time.monotonic() > late_at:
                 late_at = float("inf")
-                say(f"no slots yet in {', '.join(stack.idle_lanes())}; `fairlane workers` says why")
+                with suppress(StoreError):
+                    idle = ", ".join(stack.idle_lanes())
+                    say(f"no slots yet in {idle}; `fairlane workers` says why")
         say("stopping: running tasks may end")
+
+
+@contextmanager
+def _only(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock: two stacks of one folder would start everything twice.
+
+    The lock ends with this process, however that ends. Exits when it is held.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "up.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            click.echo(
+                f"error: `fairlane up` runs in this folder already (process {lock.read().strip()}, "
+                f"{folder.absolute()}); stop it there, or add a worker with `fairlane worker`",
+                err=True,
+            )
+            raise SystemExit(1) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
 
 
 @contextmanager

@@ -55,6 +55,10 @@ class Service:
         door._revocations._read_at -= seconds
         door._looked_at -= seconds
 
+    def forget_cookies(self) -> None:
+        """Send no cookie but those that a test gives."""
+        self._http.cookies.clear()
+
     def _talk_to(self, app: Any, host: str = "127.0.0.1") -> None:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(host, 1))
         self._http = httpx.AsyncClient(

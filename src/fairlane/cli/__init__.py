@@ -11,6 +11,7 @@ import sys
 
 import rich_click as click
 
+from fairlane.cli.abnormal import abnormal
 from fairlane.cli.api import api
 from fairlane.cli.bench import bench
 from fairlane.cli.configure import configure
@@ -28,6 +29,7 @@ from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 EX_UNAVAILABLE = 69
 _LOOKS = frozenset(
     {
+        "abnormal",
         "configure",
         "devices",
         "lanes",
@@ -64,7 +66,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 for command in (
     *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
-    *(devices, lanes, stats, workers),
+    *(abnormal, devices, lanes, stats, workers),
     *(configure, migrate, settings, token),
 ):
     cli.add_command(command)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from fairlane.client import AsyncClient
 from fairlane.errors import StoreError
 from fairlane.http import (
+    abnormal,
     dead,
     devices,
     enqueue,
@@ -48,6 +49,7 @@ _ROUTERS: Final = (
 #: Every route, those first that are asked most.
 ROUTES: Final = (
     *enqueue.ROUTES,
+    *abnormal.ROUTES,
     *(route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)),
 )
 
@@ -108,7 +110,7 @@ def create_app(settings: Settings | None = None, *, identify: Identify | None = 
     app.state.identify = identify
     app.state.routes = ROUTES
     problem.install(app)
-    app.router.routes[:0] = enqueue.ROUTES
+    app.router.routes[:0] = [*enqueue.ROUTES, *abnormal.ROUTES]
     for router in _ROUTERS:
         app.include_router(router)
     app.add_api_route("/openapi.json", _openapi, include_in_schema=False)

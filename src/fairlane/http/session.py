@@ -128,7 +128,7 @@ def check_origin(scope: Any) -> None:
         looks = site == "none" or headers.get("sec-fetch-mode") == "navigate"
         allowed = site == "same-origin" or (is_read and looks)
     elif origin is not None:
-        allowed = urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
+        allowed = _host_of(origin) == headers.get("host", "").lower() != ""
     else:
         allowed = is_read
     if not allowed:
@@ -137,6 +137,13 @@ def check_origin(scope: Any) -> None:
             "CROSS_ORIGIN",
             "a session's cookie is for our own pages; programs send `Authorization: Bearer`",
         )
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _path(scope: Any) -> str:

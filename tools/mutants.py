@@ -37,19 +37,25 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from lua_writes import Mutant, mutants, writers  # noqa: E402 - the path comes first
 
-from fairlane.scripts import SHARED, definitions, read, verbs  # noqa: E402
+from fairlane.scripts import PRELUDE, SHARED, definitions, read, verbs  # noqa: E402
 from fairlane.settings import other_variables  # noqa: E402
 
 TESTS: Final = ROOT / "tests" / "verbs"
 EXEMPT: Final = Path(__file__).with_suffix(".toml")
+TESTER: Final = Path(__file__).with_name("tester.py")
 #: A mutant that loops is ended after this long.
 LONGEST_S: Final = 180
 #: The tests of a subject; its verbs and shared files are what they are about.
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
-    "admission": ("_admission", "enqueue", "enqueue_many", "_device"),
+    "admission": ("_admission", "enqueue", "enqueue_many", "_device", "measure"),
     "aging_order": ("_order", "claim"),
-    "cost": ("_cost", "_tags", "_turn", "heartbeat", "claim"),
+    "cost": ("_cost", "_tags", "_turn", "heartbeat", "claim", "enqueue", "enqueue_many"),
+    "corrupt": ("_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
+    "epoch": ("_epoch", "join", "check_epoch", "acknowledge"),
     "fair_order": ("_order", "_tags", "claim", "configure"),
+    "full_store": ("_admission", "measure", "enqueue", "enqueue_many"),
+    "idempotency": ("_receipts", "enqueue", "enqueue_many", "sweep"),
+    "quarantine": ("_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
     "limits": ("_limits", "_order", "_turn", "configure", "claim"),
     "sites": ("_sites", "_order", "_tags", "_device", "configure", "redrive", "migrate"),
 }
@@ -86,11 +92,11 @@ def every_mutant(only: Sequence[str]) -> list[Mutant]:
 def tests_of(file: str) -> list[Path]:
     """Return the test files that a file is tried by, in the order in which they are run."""
     topics = [topic for topic, files in TOPICS.items() if file in files]
-    if file in SHARED:
+    if file in (PRELUDE, *SHARED):
         named = set(re.findall(r"^local (?:function )?(\w+)", read(file), re.MULTILINE))
         users = [verb for verb in verbs() if named & _words_of(verb)]
         names = sorted(users, key=lambda verb: (*FIRST, verb).index(verb))
-        names = [*topics, *names]
+        names = [*topics, *names, "any_order"]
     else:
         names = [file, *topics]
     return [path for name in names if (path := TESTS / f"test_{name}.py").exists()]
@@ -106,12 +112,23 @@ def _words_of(verb: str) -> set[str]:
 
 
 class Copy:
-    """A copy of `src`, in which one file at a time lacks a write."""
+    """A copy of `src`, in which one file at a time lacks a write, and who runs its tests."""
 
     def __init__(self, folder: Path) -> None:
         self.src = folder / "src"
-        self._environ = {**other_variables(), "PYTHONPATH": str(self.src)}
         shutil.copytree(ROOT / "src", self.src, ignore=shutil.ignore_patterns("__pycache__"))
+        self._tester = subprocess.Popen(
+            [sys.executable, str(TESTER), str(LONGEST_S)],
+            cwd=ROOT,
+            env={**other_variables(), "PYTHONPATH": str(self.src)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        self._tester.communicate(timeout=LONGEST_S)
 
     def tried(self, mutant: Mutant) -> tuple[bool, str]:
         """Run the tests on a mutant; return whether one failed, and which."""
@@ -123,34 +140,22 @@ class Copy:
         finally:
             path.write_text(before, encoding="utf-8")
 
-    def run(self, tests: Iterable[Path], *options: str) -> tuple[bool, str]:
+    def run(self, tests: Iterable[Path]) -> tuple[bool, str]:
         """Run tests on the copy until one fails; return whether one did, and its name."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        command += ["-k", "valkey9", "--tb=line", *options, *map(str, tests)]
-        try:
-            ended = self._ended(command)
-        except subprocess.TimeoutExpired:
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-k", "valkey9", "--tb=no"]
+        # It was imported before the fork.
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        assert self._tester.stdin is not None
+        assert self._tester.stdout is not None
+        self._tester.stdin.write(json.dumps([*options, *map(str, tests)]) + "\n")
+        self._tester.stdin.flush()
+        code, output = json.loads(self._tester.stdout.readline())
+        if code is None:
             return True, f"no end in {LONGEST_S} s"
-        if ended.returncode not in (0, 1):
-            raise RuntimeError(f"pytest could not run:\n{ended.stdout}\n{ended.stderr}")
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE)
-        return ended.returncode == 1, failed[1].removeprefix("tests/verbs/") if failed else ""
-
-    def imported(self) -> Path:
-        """Return where the tests' processes import fairlane from."""
-        told = self._ended([sys.executable, "-c", "import fairlane; print(fairlane.__file__)"])
-        return Path(told.stdout.strip())
-
-    def _ended(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=ROOT,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_S,
-            check=False,
-        )
+        if code not in (0, 1):
+            raise RuntimeError(f"pytest could not run:\n{output}")
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+        return code == 1, failed[1].removeprefix("tests/verbs/") if failed else ""
 
 
 def exemptions() -> dict[tuple[str, str], str]:
@@ -171,11 +176,12 @@ def judge(found: Sequence[Mutant], workers: int, console: Console) -> list[Verdi
         Progress(*columns, TimeRemainingColumn(), console=console) as progress,
         ThreadPoolExecutor(workers) as pool,
     ):
+        made = [Copy(Path(folder, str(at))) for at in range(workers)]
         copies: SimpleQueue[Copy] = SimpleQueue()
-        for at in range(workers):
-            copies.put(Copy(Path(folder, str(at))))
         bar = progress.add_task("whole", total=len(todo))
-        _check_whole(copies, sorted({test for m in todo for test in tests_of(m.file)}))
+        _check_whole(made[0], sorted({test for m in todo for test in tests_of(m.file)}))
+        for copy in made:
+            copies.put(copy)
 
         def tried(mutant: Mutant) -> Verdict:
             copy = copies.get()
@@ -189,18 +195,21 @@ def judge(found: Sequence[Mutant], workers: int, console: Console) -> list[Verdi
             progress.update(bar, advance=1, description=mutant.file)
             return verdict
 
-        return verdicts + list(pool.map(tried, todo))
+        verdicts += pool.map(tried, todo)
+        for copy in made:
+            copy.close()
+    return verdicts
 
 
-def _check_whole(copies: SimpleQueue[Copy], tests: Sequence[Path]) -> None:
+def _check_whole(copy: Copy, tests: Sequence[Path]) -> None:
     """Assert that the tests pass on a whole copy, and use it: else a failure says nothing."""
-    copy = copies.get()
-    if copy.src not in copy.imported().parents:
-        raise SystemExit(f"the tests import {copy.imported()}, not the copy")
     failed, by = copy.run(tests)
     if failed:
         raise SystemExit(f"the tests fail without a mutant: {by}")
-    copies.put(copy)
+    prelude = read("_prelude")
+    failed, _ = copy.tried(Mutant("_prelude", 1, "everything", f"no Lua at all\n{prelude}"))
+    if not failed:
+        raise SystemExit("the tests do not use the copy")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,8 +9,9 @@ keeps a shard in one slot.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from fairlane.errors import InvalidSettings
@@ -179,7 +180,7 @@ class Keys:
 
     def name(self, lua: str) -> str:
         """Return the key (or the prefix of keys) that scripts know as `lua`, e.g. `SCHEDULE`."""
-        return self._constants()[lua]
+        return _constants(self.namespace, self.tag)[lua]
 
     @property
     def config(self) -> str:
@@ -216,11 +217,13 @@ class Keys:
 
     def lua(self, names: Iterable[str]) -> str:
         """Return those of the `names` that are keys as one line of Lua constants."""
-        constants, wanted = self._constants(), set(names)
+        constants, wanted = _constants(self.namespace, self.tag), set(names)
         used = [name for name in constants if name in wanted]
         return f"local {', '.join(used)} = {', '.join(repr(constants[name]) for name in used)}"
 
-    def _constants(self) -> dict[str, str]:
-        tag = f"{{{self.tag}}}" if self.tag else ""
-        names = {key.lua: f"{tag}{self.namespace}:{key.suffix}" for key in TABLE}
-        return names | {ABNORMAL.lua: f"{tag}{ABNORMAL.suffix}"}
+
+@cache
+def _constants(namespace: str, tag: str) -> Mapping[str, str]:
+    before = f"{{{tag}}}" if tag else ""
+    names = {key.lua: f"{before}{namespace}:{key.suffix}" for key in TABLE}
+    return names | {ABNORMAL.lua: f"{before}{ABNORMAL.suffix}"}

@@ -18,7 +18,7 @@ from fairlane.model import Claimed
 from model.book import ENDED, Book
 from support.dump import Seen
 
-GIVEN_UP: Final = ("boom", "defer_limit", "worker_lost")
+GIVEN_UP: Final = ("boom", "defer_limit", "worker_lost", "corrupt")
 #: Verbs that wake the dispatcher when they make work possible.
 WAKING: Final = (verbs.Enqueue, verbs.EnqueueMany, verbs.Finish, verbs.Fail, verbs.Defer,
                  verbs.Cancel, verbs.Release, verbs.Heartbeat, verbs.Configure)  # fmt: skip
@@ -145,7 +145,7 @@ def i14_no_capacity_kills_no_task(before: Seen, now: Seen, book: Book, step: Ste
     """I14: a task dies by a failure, a defer or a lost worker, never because none was there."""
     for task in set(now.dead) - set(before.dead):
         assert now.tasks[task]["cause"] in GIVEN_UP, task
-        assert isinstance(step.verb, verbs.Fail | verbs.Defer | verbs.Sweep)
+        assert isinstance(step.verb, verbs.Fail | verbs.Defer | verbs.Sweep | verbs.Quarantine)
 
 
 def i15_expired_only_after_its_ttl(before: Seen, now: Seen, book: Book, step: Step) -> None:

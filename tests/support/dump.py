@@ -19,7 +19,8 @@ DeviceLane: TypeAlias = tuple[str, str]  # mac, lane
 DEFAULT: Final = "default"
 WAITING: Final = (TaskState.PENDING, TaskState.DELAYED)
 LEASED: Final = (TaskState.LEASED, TaskState.RUNNING)
-_DUMP: Final = """
+# With its flags it runs in a full store too.
+_DUMP: Final = """#!lua flags=no-writes
 local call, held = redis.call, {}
 for _, name in ipairs(call('KEYS', '*')) do
   local kind, value = call('TYPE', name).ok, nil

@@ -40,6 +40,7 @@ that Lua can answer and the classes below together.
     │   ├── StoreNotDurable          STORE_NOT_DURABLE
     │   ├── StoreUnsupported         STORE_UNSUPPORTED
     │   ├── ConfigChanged            CONFIG_CHANGED     the client joins anew and repeats the call
+    │   ├── ForeignKey               FOREIGN_KEY        another program's value under our prefix
     │   ├── CorruptRecord            CORRUPT_RECORD     a task's data cannot be read
     │   └── CorruptReply             CORRUPT_REPLY
     └── ClockRefused                 CLOCK_REFUSED      a virtual clock on a real store
@@ -212,6 +213,10 @@ class StoreUnsupported(StoreError, code="STORE_UNSUPPORTED"):
 
 class ConfigChanged(StoreError, code="CONFIG_CHANGED"):
     """The store's settings are not those that this client joined; it joins anew and repeats."""
+
+
+class ForeignKey(StoreError, code="FOREIGN_KEY"):
+    """A key under our prefix has a value of a type that is not ours; the message names it."""
 
 
 class CorruptRecord(StoreError, code="CORRUPT_RECORD"):

@@ -221,6 +221,17 @@ class Keys:
         used = [name for name in constants if name in wanted]
         return f"local {', '.join(used)} = {', '.join(repr(constants[name]) for name in used)}"
 
+    def types(self, names: Iterable[str]) -> str:
+        """Return those of the `names` that are keys, and CONFIG, as Lua: what type each must be."""
+        wanted = {*names, "CONFIG"} - {"CLOCK"}  # an existing mark is a mark
+        rows = [
+            f"{{ {key.lua}, '{key.type.split()[0].strip(',').lower()}', "
+            f"{str('<lane>' in key.shape).lower()}, {str(key.suffix.endswith(':')).lower()} }}"
+            for key in TABLE
+            if key.lua in wanted
+        ]
+        return f"{{ {', '.join(rows)} }}"
+
 
 @cache
 def _constants(namespace: str, tag: str) -> Mapping[str, str]:

@@ -43,6 +43,8 @@ SHARED: Final = (
 )
 #: The verbs that agree with a store on its settings, and so are there before these.
 SETUP: Final = ("join", "migrate")
+#: What every task goes through: no more commands than it must have.
+HOT: Final = ("claim", "enqueue", "enqueue_many", "finish", "pop", "start")
 #: What the name of every library begins with.
 PREFIX: Final = "fairlane_"
 _SETTING: Final = re.compile(r"\bC\.(\w+)")
@@ -95,7 +97,8 @@ def load(keys: Keys, agreed: tuple[Settings, str] | None) -> Library:
     verbs that set the store up.
     """
     names = [name for name in verbs() if (name in SETUP) == (agreed is None)]
-    text = "\n".join([read(PRELUDE), *called(names), *map(_function, names)])
+    functions = [_function(name, keys) for name in names]
+    text = "\n".join([read(PRELUDE), *called(names), *functions])
     digest = "nil"
     if agreed is not None:
         settings, store_digest = agreed
@@ -123,14 +126,17 @@ def called(names: Iterable[str]) -> list[str]:
     return blocks[::-1]
 
 
-def _function(verb: str) -> str:
+def _function(verb: str, keys: Keys) -> str:
     """Return a verb's file as a function of the library, with the flags of its `Flags` line."""
     body = read(verb)
     flags = _FLAGS.search(body)
     listed = f"'{flags[1]}'" if flags else ""
+    touched = keys.types(_NAME.findall("\n".join([*called([verb]), body])))
+    looks_first = "false" if verb in HOT or "no-writes" in listed else "true"
     return (
         f"redis.register_function({{ function_name = 'LIBRARY_{verb}', flags = {{ {listed} }},\n"
-        f"  callback = function(_, arguments)\nbegin(arguments)\n{body}end }})"
+        f"  callback = guarded({touched}, {looks_first}, function(arguments)\n"
+        f"begin(arguments)\n{body}end) }})"
     )
 
 

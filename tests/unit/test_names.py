@@ -35,7 +35,7 @@ NO_VERB = {"events", "livez", "metrics", "readyz"} | {
     f"{what}_session" for what in ("begin", "inspect", "end")
 }
 #: What the prelude can answer to any script.
-OF_EVERY_SCRIPT = {"CONFIG_CHANGED", "CLOCK_REFUSED"}
+OF_EVERY_SCRIPT = {"CONFIG_CHANGED", "CLOCK_REFUSED", "FOREIGN_KEY"}
 
 each_verb = pytest.mark.parametrize("verb", every_verb(), ids=lambda verb: verb.SCRIPT)
 

@@ -44,7 +44,7 @@ def test_it_has_a_function_for_each_verb(agreed: Agreed) -> None:
     for verb in kinds:
         literal = re.sub(r"\bC\.(\w+)", lambda found: repr(Settings().constants()[found[1]]),
                          read(verb.SCRIPT))  # fmt: skip
-        assert f"begin(arguments)\n{literal}end }})" in source
+        assert f"begin(arguments)\n{literal}end) }})" in source
 
 
 @each_library

@@ -13,14 +13,12 @@ import pytest
 
 from fairlane import AsyncClient, Client, TaskState, verbs
 from fairlane.errors import (
-    StoreError,
     StoreFull,
     StoreNotDurable,
     StoreReadOnly,
     StoreUnavailable,
     StoreUnsupported,
 )
-from fairlane.keys import TABLE, Key
 from fairlane.scripts import load
 from fairlane.verbs import Join, Migrate, Verb, every_verb
 from support.cases import case_of
@@ -197,7 +195,7 @@ def full(store: Store) -> Iterator[None]:
         store.redis.config_set("maxmemory", 0)
 
 
-ACCEPTS = (verbs.Enqueue, verbs.EnqueueMany, verbs.ReportAbnormal)
+ACCEPTS = (verbs.Enqueue, verbs.EnqueueMany, verbs.IssueToken, verbs.ReportAbnormal)
 
 
 @each_verb
@@ -222,52 +220,6 @@ def test_the_backlog_of_a_full_store_drains(store: Store) -> None:
         assert len(store.served(5)) == 5
     assert {store.state(task) for task in tasks} == {TaskState.DONE}
     store.enqueue(1)
-
-
-LIVE = (
-    verbs.Enqueue(mac(1), LANE, {}, task_id="a"),
-    verbs.Enqueue(mac(2), LANE, {}, site="home"),
-    verbs.Enqueue(mac(2), LANE, {}, idempotency_key="a"),
-    verbs.Claim(LANE, 1),
-    verbs.Start("a", 1, "worker", "run"),
-    verbs.Heartbeat("host:1:a", [LANE], 1, active=[("a", 1)]),
-    verbs.Sweep(),
-    verbs.Defer("a", 1),
-    verbs.Purge(),
-    verbs.Watermark(),
-    verbs.ClaimDevice(LANE),
-    verbs.Lead("me"),
-    verbs.CheckEpoch(),
-    verbs.Announce("host:1:a"),
-)
-#: An existing mark is a mark; what SET writes takes the place of whatever was there.
-NOT_READ = ("CLOCK", "WATERMARK", "ACTIVE")
-
-
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.lua)
-def test_a_foreign_value_under_one_of_our_keys_is_an_error(store: Store, row: Key) -> None:
-    name = {
-        "TASK": store.keys.task("a"),
-        "META": store.keys.device("META", mac(1)),
-        "QUEUE": store.keys.device("QUEUE", mac(1), LANE),
-        "ACTIVE": store.keys.device("ACTIVE", mac(1), LANE),
-        "WORKER": store.keys.name("WORKER") + "host:1:a",
-        "PROCESS": store.keys.name("PROCESS") + "host:1:a",
-    }.get(row.lua) or store.keys.lane(row.lua, LANE if "<lane>" in row.shape else "main")
-    store.redis.delete(name)
-    if row.type.startswith("String"):
-        store.redis.hset(name, "foreign", "value")
-    else:
-        store.redis.set(name, "foreign")
-    store.is_spoilt = True
-    before = store.redis.dump(name)
-    if row.lua in ("TASK", "META", "GLOBAL_PENDING", "CONFIG"):
-        store.refuses(StoreError, LIVE[0], "WRONGTYPE")
-    results = store.client.run_many(LIVE)
-    told = [result for result in results if type(result) is StoreError]
-    assert all("WRONGTYPE" in str(error) for error in told), told
-    assert bool(told) == (row.lua not in NOT_READ)
-    assert store.redis.dump(name) == before or row.lua in NOT_READ
 
 
 def test_a_client_connects_anew_as_often_as_it_is_cut_off(store: Store) -> None:

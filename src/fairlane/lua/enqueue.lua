@@ -43,6 +43,8 @@ if reason then
   return { 'refused', reason, pending, limit, retry_after_ms(reason, pending, low) }
 end
 
+-- First what is most likely another program's: a queue that is no list stops it here.
+local queued = push(d, id, now, false)
 join_site(d, site)
 local expires = now + (ttl_ms == '0' and C.task_ttl_ms or tonumber(ttl_ms))
 call('HSET', record, 'state', 'pending', 'mac', mac, 'task_type', task_type, 'lane', lane,
@@ -56,7 +58,6 @@ end
 call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)
 keep_receipt(given, id, now)
-local queued = push(d, id, now, false)
 save(d, 1)
 if queued == 1 and seat(d) then
   ring()

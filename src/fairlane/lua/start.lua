@@ -20,6 +20,7 @@ if not (f[4] and f[5] and f[6] and tonumber(f[7])) then
   return not_found(id)
 end
 local deadline = now + C.lease_ms
+call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, deadline, id)
 if f[1] == 'leased' then
   move(id, 'leased', 'running', 'worker', worker, 'run_id', run_id, 'started_at', now)
   if f[9] then
@@ -27,5 +28,4 @@ if f[1] == 'leased' then
   end
   emit('started', f[5], f[6], id .. '.' .. attempt, worker)
 end
-call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, deadline, id)
 return { f[4], f[5], tonumber(f[7]), f[8], deadline }

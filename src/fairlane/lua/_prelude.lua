@@ -39,8 +39,9 @@ local function foreign(key, kind)
 end
 
 -- The first foreign key among those that a verb may touch, each {name, type, per lane, prefix};
--- with `arguments`, also of the tasks, devices and workers that these name.
-local function find_foreign(names, arguments)
+-- with `arguments`, also of the devices and workers that these name, and of tasks unless these are
+-- left to the verb, which may know what to do with one that it cannot read.
+local function find_foreign(names, arguments, leaves_records)
   local lanes = redis.pcall('HGET', CONFIG, 'lanes')
   local suffixes = { '' }
   for lane in string.gmatch(type(lanes) == 'string' and lanes or '', '[^,]+') do
@@ -48,7 +49,8 @@ local function find_foreign(names, arguments)
   end
   for _, name in ipairs(names) do
     local first, last = 1, name[3] and #suffixes or 1
-    for at = 1, name[4] and (arguments and #arguments or 0) or 1 do
+    local is_left = leaves_records and name[1] == TASK
+    for at = 1, is_left and 0 or name[4] and (arguments and #arguments or 0) or 1 do
       for lane = first, last do
         local key = name[1] .. (name[4] and arguments[at] or '') .. suffixes[lane]
         local found = foreign(key, name[2])
@@ -83,7 +85,8 @@ end
 -- that is not on the way of every task (`looks_first`) looks for one before it writes.
 local function guarded(names, looks_first, body)
   return function(_, arguments)
-    local found = looks_first and find_foreign(names, #arguments <= 16 and arguments or nil)
+    local found = looks_first
+      and find_foreign(names, #arguments <= 16 and arguments or nil, true)
     if found then
       return found
     end

@@ -22,7 +22,7 @@ POINTS: Final[Mapping[str, str]] = {
     "client.before_enqueue": "a producer is about to send a task",
     "client.after_enqueue": "the task is stored; its producer has not told anybody",
     "dispatcher.before_claim": "the dispatcher is about to lease tasks",
-    "dispatcher.after_claim": "tasks are leased, and none of them is published",
+    "dispatcher.after_claim": "tasks are leased (or a turn is open), and nothing is published",
     "dispatcher.after_publish": "tasks are leased and published",
     "worker.before_start": "a worker's child has the message; nothing is recorded",
     "worker.after_start": "the start is recorded; the handler has not begun",

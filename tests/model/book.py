@@ -343,7 +343,7 @@ class Book:
         if not entry.came_back:
             self.firsts.setdefault((task.mac, lane), []).append(entry.number)
         entry.state, entry.attempt = "leased", entry.attempt + 1
-        lease = min(settings.lease_ms * 2**entry.misses, LONGEST_LEASE_MS)
+        lease = min(settings.lease_ms * 2 // 3 * 2**entry.misses, LONGEST_LEASE_MS)
         entry.lease_until = self.now + lease
         self.limits_of(task.mac).leased_at.append(self.now)
 

@@ -55,6 +55,10 @@ class Program:
         """Whether the program has not ended."""
         return self._process.poll() is None
 
+    def is_running(self) -> bool:
+        """Whether the program has not ended yet."""
+        return self._process.poll() is None
+
     def kill(self) -> None:
         """Kill the program itself (-9) and leave what it started alone."""
         os.kill(self.pid, signal.SIGKILL)

@@ -44,10 +44,14 @@ class Stage:
 
     def dispatcher(self, name: str = "dispatcher") -> Program:
         """Start a dispatcher, which also sweeps while it leads; wait until one leads."""
-        dispatcher = self.system.start(name, *COMMAND, "-v", "dispatcher")
+        dispatcher = self.start_dispatcher(name)
         leader = self.system.client.keys.name("LEADER")
         self.system.explained(lambda: bool(self.system.redis.exists(leader)), 30.0)
         return dispatcher
+
+    def start_dispatcher(self, name: str = "dispatcher") -> Program:
+        """Start a dispatcher, and do not wait for it."""
+        return self.system.start(name, *COMMAND, "-v", "dispatcher")
 
     def worker(self, name: str = "worker", slots: int = 2) -> Program:
         """Start a worker of the text lane and wait until it has registered."""

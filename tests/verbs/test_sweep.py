@@ -21,7 +21,7 @@ def test_a_lease_lost_before_its_start_costs_nothing_and_its_interval_doubles(
     for attempt in range(1, 10):
         (leased,) = store.claim()
         assert leased.attempt == attempt
-        expected = min(lease_ms * 2 ** (attempt - 1), hour_ms)
+        expected = min(lease_ms * 2 // 3 * 2 ** (attempt - 1), hour_ms)
         store.clock.advance(expected - 1)
         assert store.run(verbs.Sweep()) == NOTHING
         store.clock.advance(1)

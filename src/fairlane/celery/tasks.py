@@ -23,6 +23,7 @@ from fairlane.celery.beat import (
 )
 from fairlane.celery.publish import publisher
 from fairlane.client import Client
+from fairlane.faults import fault
 from fairlane.model import Turn
 from fairlane.services.dispatcher import Dispatcher
 from fairlane.services.janitor import purge, sweep
@@ -73,6 +74,7 @@ def _register_flow(app: Celery, client: Client) -> None:
         for lane in settings.lanes:
             turn = client.run(ClaimDevice(lane, exclude_mac))
             if turn is not None:
+                fault("dispatcher.after_claim")
                 _chain(app, PROCESS, _turn_args(turn))
                 turns += 1
         return turns

@@ -170,8 +170,10 @@ local function take(d, n, holder, lease_ms, with_payload)
     else
       round.deadlines[#round.deadlines + 1] = id
       local attempt = (tonumber(f[3]) or 0) + 1
-      -- The interval doubles each time that nobody started the task, up to an hour.
-      local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, lease_ms, 3600000)
+      -- Two thirds until it is started: what a dead dispatcher leased holds credits of all. The
+      -- interval doubles each time that nobody started the task, up to an hour.
+      local unstarted_ms = math.floor(lease_ms * 2 / 3)
+      local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, unstarted_ms, 3600000)
       if fair and not f[5] then
         local cost = estimate(d, round.means, f[6], f[8] or 0, tonumber(f[7]))
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,

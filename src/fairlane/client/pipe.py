@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import hiredis
 import redis
@@ -22,6 +22,9 @@ from redis.backoff import NoBackoff
 from fairlane.client.sentinel import SCHEMES, Sentinels
 from fairlane.client.wire import DEMOTED, NO_REPLY, TOGETHER, new_reader, pack
 from fairlane.conversation import Command
+
+#: Pieces that are written before it is looked whether the server takes them.
+_MANY: Final = 256
 
 
 class Pipe:
@@ -132,6 +135,7 @@ class _Connection(asyncio.Protocol):
         self._streams = self._transport.get_protocol()
         self._reader = new_reader()
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._outgoing: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self.is_open = True
         self._transport.set_protocol(self)
@@ -139,15 +143,28 @@ class _Connection(asyncio.Protocol):
         driver._reader = driver._writer = None
 
     def write(self, packed: Sequence[bytes], count: int) -> list[asyncio.Future[Any]]:
-        """Send what was packed; return what becomes its replies."""
+        """Send what was packed, with all that is written in this turn of the loop.
+
+        Returns what becomes its replies.
+        """
         replies = [self._loop.create_future() for _ in range(count)]
         self._waiting.extend(replies)
-        for piece in packed:
-            self._transport.write(piece)
+        # A transport sends at once what it can: without this, each call is a send of its own, and
+        # wakes the server.
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing += packed
         return replies
+
+    def _flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if outgoing and self.is_open:
+            self._transport.writelines(outgoing)
 
     async def drain(self) -> None:
         """Wait until the server has taken enough of what was sent."""
+        if len(self._outgoing) > _MANY:
+            self._flush()
         if self._transport.get_write_buffer_size():
             await self._writer.drain()
 
@@ -194,6 +211,7 @@ class _Connection(asyncio.Protocol):
 
     async def close(self) -> None:
         """Close the connection."""
+        self._flush()
         self.is_open = False
         self._transport.close()
         with suppress(OSError):

@@ -42,6 +42,7 @@ test: $(READY) ## Run the tests, on a real Valkey 9 and a real Redis 7
 bench: $(READY) ## Measure throughput and fairness on this machine
 	$(BIN)/fairlane bench
 	$(BIN)/python bench/bench.py $(ARGS)
+	$(BIN)/python bench/service.py
 
 chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is lost
 	@tools/need.sh redis-check-rdb redis-tools redis

@@ -119,7 +119,7 @@ async def enqueue(request: Request) -> Response:
     settings = gate.client.settings
     body.check_type(request, body.JSON)
     raw = await body.read(request, _ESCAPED * settings.max_payload_bytes + _ENVELOPE_BYTES)
-    key = request.headers.get("idempotency-key")
+    key = body.header(request.scope, b"idempotency-key")
     verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender, key)
     verdict = await gate.run(verb)
     if isinstance(verdict, Refusal):
@@ -138,7 +138,7 @@ async def enqueue_many(request: Request) -> Response:
     """Store many tasks."""
     sender = caller(request).needs(SENDERS)
     gate: Gate = request.app.state.gate
-    if "idempotency-key" in request.headers:
+    if body.header(request.scope, b"idempotency-key") is not None:
         raise Problem(422, "INVALID_REQUEST", "give each item of a batch its own idempotency_key")
     kind = body.check_type(request, body.JSON + NDJSON)
     raw = await body.read(request, BATCH_BYTES)

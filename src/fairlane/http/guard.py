@@ -7,7 +7,7 @@ guess no type, to tell no address on, and to keep no copy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from starlette.requests import HTTPConnection
@@ -36,6 +36,7 @@ SECURITY: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+_NAMES: Final = frozenset(dict(SECURITY))
 
 
 class Guard:
@@ -88,8 +89,11 @@ def _route_path(scope: Scope) -> str:
 def _secured(send: Send) -> Callable[[Message], Any]:
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
-            given = {name for name, _ in message["headers"]}
-            more = [header for header in SECURITY if header[0] not in given]
+            given = dict(message["headers"])
+            if _NAMES.isdisjoint(given):
+                more: Sequence[tuple[bytes, bytes]] = SECURITY
+            else:
+                more = [header for header in SECURITY if header[0] not in given]
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
 

@@ -148,7 +148,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(FairlaneError, _of_fairlane)
     app.add_exception_handler(RequestValidationError, _of_request)
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _of_fault)
+    app.add_exception_handler(Exception, of_fault)
 
 
 async def _of_problem(_: Request, error: Exception) -> Response:
@@ -188,7 +188,8 @@ def _methods(request: Request) -> list[str]:
     return sorted({m for route in routes if route.path_regex.match(path) for m in route.methods})
 
 
-async def _of_fault(request: Request, error: Exception) -> Response:
+async def of_fault(request: Request, error: Exception) -> Response:
+    """Return what is told of an error that nobody foresaw; the log has the rest."""
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return Problem(500, "INTERNAL", "the server has a fault, and its log has the cause").response()
 

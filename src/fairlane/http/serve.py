@@ -6,7 +6,7 @@ The rule: it listens on this machine only, unless it is told otherwise, and has 
 from __future__ import annotations
 
 import socket
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -63,6 +63,11 @@ def url_of(listener: socket.socket) -> str:
 def serve(app: FastAPI, listener: socket.socket, *, log_level: str = "warning") -> None:
     """Serve until SIGINT or SIGTERM. Raises InvalidSettings for an address as above."""
     check_address(app, listener)
+    run(app, listener, log_level=log_level)
+
+
+def run(app: Any, listener: socket.socket, *, log_level: str = "warning") -> None:
+    """Serve any ASGI application in the same way."""
     config = uvicorn.Config(
         app,
         log_level=log_level.lower(),

@@ -47,7 +47,7 @@ bench: $(READY) ## Measure throughput and fairness on this machine
 chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is lost
 	@tools/need.sh redis-check-rdb redis-tools redis
 	@mkdir -p .fairlane
-	$(PYTEST) tests/chaos --report .fairlane/faults.json $(ARGS)
+	$(PYTEST) tests/chaos --report=.fairlane/faults.json $(ARGS)
 
 clean: ## Remove what was built; the store's data in .fairlane stays
 	rm -rf $(VENV) .bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

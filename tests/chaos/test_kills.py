@@ -20,6 +20,7 @@ from support.tally import History, now_ms
 ENDURING: dict[str, Any] = {
     "max_attempts": 1_000,
     "retry_backoff_base_ms": 50,
+    "defer_backoff_base_ms": 200,
     "defer_backoff_max_ms": 200,
 }
 BACKLOG = 120

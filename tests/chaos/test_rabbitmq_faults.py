@@ -21,7 +21,7 @@ def row(identity: str, how: str, words: str) -> object:
     return pytest.param(how, marks=fault, id=how)
 
 
-@pytest.mark.parametrize("how", [row("R1", "stop", "restart"), row("R2", "kill", "kill -9")])
+@pytest.mark.parametrize("how", [row("M1", "stop", "restart"), row("M2", "kill", "kill -9")])
 def test_the_broker_goes_away(judge: Judge, tmp_path: Path, how: str) -> None:
     """A message that went down with the broker is published again when its lease has passed."""
     slowest_s = 0.0

@@ -1,0 +1,151 @@
+"""Floods: very many tasks of one device, very many devices, very large payloads, one long task."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pytest
+
+from fairlane import verbs
+from fairlane.model import TaskState
+from fairlane.payload import decode
+from fairlane.services.janitor import purge, sweep
+from support.ledger import Judge
+from support.stage import Stage, staged
+from support.store import mac
+from support.tally import History, at_rest
+
+FLOOD: Final = 100_000
+LONGEST_US: Final = 10_000
+OPEN: Final[dict[str, Any]] = {"max_total_pending": 10**6, "max_per_mac_pending": 10**6}
+
+
+@contextmanager
+def slow_calls(stage: Stage) -> Iterator[list[str]]:
+    """Give the calls that took the server longer than 10 ms; it is filled when the block ends."""
+    redis, slow = stage.system.redis, list[str]()
+    redis.config_set("slowlog-log-slower-than", LONGEST_US)
+    redis.config_set("slowlog-max-len", 100)
+    redis.slowlog_reset()
+    yield slow
+    # Reads of the tests' own (whole streams, every key) are no calls of fairlane's.
+    slow += [
+        f"{entry['duration'] / 1000:.1f} ms {entry['command'][:80]!r}"
+        for entry in redis.slowlog_get(100)
+        if bytes(entry["command"]).startswith(b"FCALL")
+    ]
+    redis.config_set("slowlog-log-slower-than", -1)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.fault(
+    "L1", "100,000 tasks of one device, then 20 devices with 5 each; then all is purged",
+    "each of the 20 starts within one round; no call keeps the store over 10 ms",
+)  # fmt: skip
+def test_one_device_floods(judge: Judge) -> None:
+    """A19, A27: the flood costs its own device, and no script walks it."""
+    with staged(**OPEN, task_ttl_ms=3_600_000) as stage:
+        system, run = stage.system, stage.system.client.run
+        with slow_calls(stage) as slow:
+            # Those that will be left are past their time soon; what follows is not.
+            flood = stage.send(FLOOD, devices=1, ttl_ms=120_000)
+            quiet = [
+                system.client.enqueue(mac(1 + at % 20), "text", stage.noting()).task_id
+                for at in range(100)
+            ]
+            stage.dispatcher()
+            stage.worker()
+            records = system.ended(quiet, 120.0)
+            assert {record.state for record in records} == {TaskState.DONE}
+            served = History.of(system)
+            order = [event.mac for event in served.events if event.event == "claimed"]
+            first = min(order.index(mac(1 + at)) for at in range(20))
+            within = [order.index(mac(1 + at)) - first for at in range(20)]
+            # One round: each of the 21 devices has one turn before any of the quiet has a second.
+            assert max(within) <= 2 * 21, order[:60]
+            for program in system.programs:
+                program.stop(60.0)
+            system.redis.config_set("slowlog-log-slower-than", LONGEST_US)
+            sweep(system.client)
+            while run(verbs.InspectTotals()).pending:
+                purge(system.client)
+                sweep(system.client)
+        ended = run(verbs.InspectTotals()).counts
+        assert ended["done"] + ended["expired"] == len(flood) + len(quiet)
+        judge.note("calls over 10 ms", "; ".join(slow) or "none")
+        at_rest(system)
+        judge.judge(system)
+        assert not slow
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.fault(
+    "L2", "10,000 devices with one task each", "all done; as many keys as before when all is over"
+)
+def test_ten_thousand_devices(judge: Judge) -> None:
+    """A42: a device without tasks leaves nothing behind."""
+    with staged(**OPEN, result_ttl_ms=5_000) as stage:
+        system = stage.system
+        stage.dispatcher()
+        stage.worker(slots=4)
+        system.ended(stage.send(1))
+        ids = stage.send(10_000, devices=10_000)
+        totals = verbs.InspectTotals()
+        system.explained(lambda: system.client.run(totals).counts["done"] == 10_001, 600.0)
+        assert len(set(History.of(system).tasks("done")) & set(ids)) == 10_000
+
+        def only_the_system_is_left() -> None:
+            left = [key for key in system.redis.keys("*") if "task:" in key or "meta:" in key]
+            assert not left, (len(left), left[:5])
+
+        system.explained(only_the_system_is_left, 120.0)
+        judge.note("keys left of 10,000 devices", "0")
+        judge.note("accepted = done", "10001")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.fault(
+    "L3", "payloads and results of 1 MB (max_payload raised), 50 of them",
+    "equal bytes at the handler; all done",
+)  # fmt: skip
+def test_payloads_of_a_megabyte(judge: Judge) -> None:
+    """A36, at a limit that was raised."""
+    size = 1024 * 1024
+    with staged(max_payload_bytes=size, max_result_bytes=2 * size) as stage:
+        system = stage.system
+        stage.dispatcher()
+        stage.worker()
+        sent = {}
+        for at in range(50):
+            text = chr(0x4E00 + at) * ((size - 300) // 3)
+            sent[system.client.enqueue(mac(at), "text", {"text": text}).task_id] = text
+        for record in system.ended(list(sent), 120.0):
+            echoed = decode(record.result)["echo"]["text"]
+            assert hashlib.sha256(echoed.encode()).digest() == (
+                hashlib.sha256(sent[record.task_id].encode()).digest()
+            )
+        judge.judge(system)
+
+
+@pytest.mark.fault(
+    "L4", "one long task and ten short ones, in a lane of two slots",
+    "every short one is done while the long one runs",
+)  # fmt: skip
+def test_a_long_task_holds_up_nobody(judge: Judge) -> None:
+    """A29."""
+    with staged() as stage:
+        system = stage.system
+        stage.dispatcher()
+        stage.worker(slots=2)
+        with system.gated([mac(1)]) as (long,):
+            short = stage.send(10, devices=2, do="linger", seconds=1.0)
+            records = system.ended(short, 60.0)
+            took_ms = max(r.ended_at_ms for r in records) - min(r.created_at_ms for r in records)
+            assert {record.state for record in records} == {TaskState.DONE}
+            assert system.client.task(long).state is TaskState.RUNNING
+        system.ended([long])
+        judge.note("the ten took", f"{took_ms / 1000:.1f} s")
+        judge.judge(system)

@@ -9,12 +9,14 @@ LUA := src/fairlane/lua
 
 # More arguments for the command behind a target: make test ARGS='-k embedded -x'
 ARGS ?=
+# How long a soak lasts.
+MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt check demo up test bench chaos clean lock
+.PHONY: help fmt check demo up test bench chaos guarantees soak clean lock
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 fmt: $(READY) ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
@@ -48,6 +50,12 @@ chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is l
 	@tools/need.sh redis-check-rdb redis-tools redis
 	@mkdir -p .fairlane
 	$(PYTEST) tests/chaos --report=.fairlane/faults.json $(ARGS)
+
+guarantees: ## Write the table of docs/guarantees.md from the last report of make chaos
+	$(BIN)/python tools/guarantees.py .fairlane/faults.json
+
+soak: $(READY) ## Inject random faults under load for MINUTES=10, and check that nothing is lost or grows
+	$(BIN)/python tools/soak.py --minutes $(MINUTES) $(ARGS)
 
 clean: ## Remove what was built; the store's data in .fairlane stays
 	rm -rf $(VENV) .bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

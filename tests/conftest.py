@@ -20,6 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--report", type=Path, metavar="FILE", help="write each fault and its figures as JSON"
     )
+    parser.addoption(
+        "--fault", action="append", default=[], metavar="ID", help="inject only these faults"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from support.ledger import Judge, Row, cases_of, write
 
 _HERE: Final = Path(__file__).parent
 _ROWS: Final = pytest.StashKey[dict[str, Row]]()
+_SUITE: Final = pytest.StashKey[list[str]]()
 _SHOWN: Final = pytest.StashKey[tuple[Progress, Any]]()
 
 
@@ -34,12 +35,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rows = config.stash.setdefault(_ROWS, {})
     paths = (Path(argument.partition("::")[0]).resolve() for argument in config.args)
     named = any(path.is_relative_to(_HERE) for path in paths)
-    kept, left = [], []
+    wanted = config.option.fault
+    suite: list[str] = []
+    kept: list[pytest.Item] = []
+    left: list[pytest.Item] = []
     for item in items:
         fault = item.get_closest_marker("fault")
+        if fault is not None:
+            suite.append(fault.args[0])
         if fault is None:
-            kept.append(item)
-        elif named or item.get_closest_marker("smoke"):
+            (left if wanted else kept).append(item)
+        elif wanted and fault.args[0] not in wanted:
+            left.append(item)
+        elif named or wanted or item.get_closest_marker("smoke"):
             kept.append(item)
             docstring = item.obj.__doc__  # type: ignore[attr-defined]
             identity, injected, promise = fault.args
@@ -50,8 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = kept
-    ids = [row.id for row in rows.values()]
-    assert len(ids) == len(set(ids)), f"an id stands twice: {sorted(ids)}"
+    assert len(suite) == len(set(suite)), f"an id stands twice: {sorted(suite)}"
+    config.stash[_SUITE] = suite
     if named and not config.option.collectonly:
         config.stash[_SHOWN] = _bar(config, len(rows))
 
@@ -98,7 +106,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.stash[_SHOWN][0].stop()
     path = config.option.report
     if path is not None:
-        write((row for row in config.stash.get(_ROWS, {}).values() if row.outcome), path)
+        rows = [row for row in config.stash.get(_ROWS, {}).values() if row.outcome]
+        suite = config.stash[_SUITE]
+        write(rows, suite, path)
 
 
 def _bar(config: pytest.Config, total: int) -> tuple[Progress, Any]:

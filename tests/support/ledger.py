@@ -7,9 +7,13 @@ judged before it counts. `tools/guarantees.py` makes the table of docs/guarantee
 from __future__ import annotations
 
 import json
+import os
+import platform
 import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -84,6 +88,15 @@ def cases_of(docstring: str | None) -> list[str]:
     return sorted(set(_CASE.findall(docstring or "")))
 
 
-def write(rows: Iterable[Row], path: Path) -> None:
-    """Write rows as a JSON array."""
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+def write(rows: Iterable[Row], suite: Iterable[str], path: Path) -> None:
+    """Write the rows of a run as JSON, with when and on what it ran; `suite` is all ids."""
+    git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    report = {
+        "date": str(date.today()),
+        "commit": commit or "no repository",
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
+        "suite": sorted(suite),
+        "rows": [asdict(row) for row in rows],
+    }
+    path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "guarantees.md"
-_BLOCK: Final = re.compile(r"(<!-- begin FAULTS -->\n).*(<!-- end FAULTS -->)", re.DOTALL)
+_BLOCK: Final = re.compile(r"(<!-- faults begin -->\n).*(<!-- faults end -->)", re.DOTALL)
 
 #: The parts of the table, by the letter that the ids of its faults begin with.
 PARTS: Final[Mapping[str, str]] = {

@@ -41,14 +41,15 @@ class Reaper:
 
     def strike(self) -> bool:
         """Kill one process; False when none of the drawn part lives now."""
-        part = self._random.choices(("child", "worker", "dispatcher"), (80, 12, 8))[0]
+        part = self._random.choices(("child", "worker", "dispatcher"), (90, 6, 4))[0]
         kind = "dispatcher" if part == "dispatcher" else "worker"
         living = [
             program
             for name, program in self._programs.items()
             if name.startswith(kind) and program.is_running()
         ]
-        victims = [program.pid for program in living]
+        # A part that is only starting is no target: nothing would be hit but a start.
+        victims = [program.pid for program in living] if self._is_working() else []
         if part == "child":
             victims = [pid for program in living for pid in _children(program)]
         if not victims:
@@ -74,6 +75,9 @@ class Reaper:
     def pause_s(self, most_s: float) -> float:
         """Return a random time up to `most_s`."""
         return self._random.uniform(0.0, most_s)
+
+    def _is_working(self) -> bool:
+        return self._stage.system.lane().slots > 0
 
     def _start(self, name: str) -> Program:
         if name.startswith("dispatcher"):

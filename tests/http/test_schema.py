@@ -1,7 +1,7 @@
 """Whatever the description of the service allows, and what it forbids, is answered as it says.
 
 The rule: every check of schemathesis, on as many cases as a test may take. For the whole of it:
-`CASES=100 pytest tests/http/test_schema.py --timeout 0`.
+`CASES=110 pytest tests/http/test_schema.py --timeout 0 -s`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def _run(store_url: str, tmp_path: Path) -> None:
         command += ["--generation-database", ":memory:"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         told = done.stdout.rpartition("= FAILURES =")[2][:20_000]
+        print(done.stdout.partition("= SUMMARY =")[2])  # shown by -s
         assert done.returncode == 0, told + done.stderr[-2_000:]
         log = (tmp_path / "api.log").read_text()
         assert "Traceback" not in log, log

@@ -57,13 +57,16 @@ class Stage:
         """Start a worker of the text lane and wait until it has registered."""
         return self.system.worker(name, TEXT, slots=slots)
 
-    def send(self, count: int, devices: int = 5, **data: Any) -> list[str]:
+    def send(
+        self, count: int, devices: int = 5, *, ttl_ms: int | None = None, **data: Any
+    ) -> list[str]:
         """Enqueue tasks of some devices in turn, each of which notes its run; return their ids."""
         ids = [new_task_id() for _ in range(count)]
-        task = self.noting(**data)
+        task: dict[str, Any] = {"task_type": "text", "data": self.noting(**data)}
+        task |= {} if ttl_ms is None else {"ttl_ms": ttl_ms}
         for first in range(0, count, MAX_ITEMS):
             verdicts = self.system.client.enqueue_many(
-                {"mac": mac(at % devices), "task_type": "text", "data": task, "task_id": ids[at]}
+                {**task, "mac": mac(at % devices), "task_id": ids[at]}
                 for at in range(first, min(first + MAX_ITEMS, count))
             )
             refused = [verdict for verdict in verdicts if not isinstance(verdict, Receipt)]

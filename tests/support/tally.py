@@ -74,10 +74,9 @@ class History:
         while page := system.client.events(seen[-1].event_id if seen else "-", limit=_PAGE):
             seen += page
         if seen:
-            added = system.redis.xinfo_stream(stream)["entries-added"]
-            assert added <= len(seen), (
-                f"{added - len(seen)} events are trimmed: raise events_maxlen"
-            )
+            told = system.redis.xinfo_stream(stream)
+            trimmed = told["entries-added"] - told["length"]
+            assert not trimmed, f"{trimmed} events are trimmed: raise events_maxlen"
         return cls(seen)
 
     def tasks(self, *kinds: str) -> list[str]:

@@ -16,7 +16,7 @@ log = logging.getLogger("fairlane.janitor")
 
 #: What a script may take at a time: some milliseconds, with a million devices too.
 _SWEPT = 50
-_PURGED = 100
+_PURGED = 50
 #: A store is taken for full no longer than this after the last look at it.
 _MEASURE_LASTS_MS = 30_000
 #: More than this in one go is left to the next step, so that a step ends.

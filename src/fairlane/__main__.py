@@ -26,6 +26,8 @@ _EXTRAS: Final = {
     "uvicorn": "http",
     "prometheus_client": "http",
     "jwt": "http",
+    "PIL": "http",
+    "obstore": "s3",
     "cryptography": "http",
 }
 

@@ -102,6 +102,16 @@ def _lost_store(store: Store) -> None:
     store.run(verbs.CheckEpoch(Seen("e0", 1, START_MS)))
 
 
+def _stored(store: Store) -> None:
+    store.run(verbs.KeepFile("a" * 64))
+    store.clock.advance(store.settings.file_ttl_ms)
+
+
+def _doomed(store: Store) -> None:
+    _stored(store)
+    store.run(verbs.DoomFiles())
+
+
 def _issued(store: Store) -> None:
     for token_id in ("t1", "t2"):
         store.run(verbs.IssueToken(Grant("device", mac(1)), MAX_TTL_MS, token_id))
@@ -135,6 +145,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Defer: _after(_running, verbs.Defer("a", 1, "busy")),
     verbs.Deregister: _after(_worker, verbs.Deregister("host:1:a")),
     verbs.Devices: _after(_queued, verbs.Devices()),
+    verbs.DoomFiles: _after(_stored, verbs.DoomFiles()),
     verbs.Drop: _after(_dead, verbs.Drop(["a", "b"])),
     verbs.Enqueue: _after(_nothing, verbs.Enqueue(mac(1), LANE, {"a": 1}, task_id="a")),
     verbs.EnqueueMany: _after(
@@ -143,6 +154,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     ),
     verbs.Fail: _after(_running, verbs.Fail("a", 1, "error", "Traceback: boom")),
     verbs.Finish: _after(_running, verbs.Finish("a", 1, {"found": 0})),
+    verbs.ForgetFiles: _after(_doomed, verbs.ForgetFiles(["a" * 64])),
     verbs.Heartbeat: _after(
         _running, verbs.Heartbeat("host:1:a", ["text"], 2, active=[("a", 1), ("z", 9)])
     ),
@@ -155,6 +167,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.InspectEpoch: _after(_epoch, verbs.InspectEpoch()),
     verbs.IssueToken: _after(_nothing, verbs.IssueToken(Grant("viewer"), 60_000, "t1")),
     verbs.Join: _after(_epoch, verbs.Join()),
+    verbs.KeepFile: _after(_nothing, verbs.KeepFile("a" * 64)),
     verbs.Lead: _after(_nothing, verbs.Lead("me")),
     verbs.Measure: _after(_queued, verbs.Measure(95, 100)),
     verbs.Migrate: _after(_queued, verbs.Migrate()),

@@ -17,9 +17,9 @@ MAC = "02:00:00:00:00:01"
 OTHER = "02:00:00:00:00:02"
 
 
-def test_an_enqueue_sends_nine_arguments() -> None:
+def test_an_enqueue_sends_ten_arguments() -> None:
     usual = Enqueue("02-00-00-00-00-01", "text", {}, task_id="b")
-    assert usual.args(Settings()) == ("b", MAC, "text", "text", b"{}", 0, 0, "", "")
+    assert usual.args(Settings()) == ("b", MAC, "text", "text", b"{}", 0, 0, "", "", "")
 
 
 def test_ids_of_a_batch_are_of_the_usual_kind() -> None:
@@ -47,7 +47,7 @@ def test_a_site_is_the_given_one_or_that_of_the_longest_prefix() -> None:
     batch = EnqueueMany([(MAC, "text", {}), Enqueue(MAC, "text", {}, site="own", cost_ms=9)])
     assert batch.args(settings)[:5] == ["text", "text", 0, 0, "few"]
     assert batch.args(settings)[9:14] == ["text", "text", 0, 9, "own"]
-    assert Enqueue(MAC, "text", {}).args(settings)[-2] == "few"
+    assert Enqueue(MAC, "text", {}).args(settings)[-3] == "few"
 
 
 @pytest.mark.parametrize("site", ["", "A", "a b", "-a", "a" * 65, "a@b", "a:b", "ä", 7, b"a"])

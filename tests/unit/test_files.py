@@ -28,18 +28,18 @@ def test_a_name_is_the_hash_of_the_content(files: FileStore, content: bytes) -> 
     assert files.get(name) == content
 
 
-def test_storing_twice_stores_once(files: FileStore) -> None:
+def test_storing_twice_stores_once(files: FileStore, tmp_path: Path) -> None:
     name = files.put(b"same")
-    (stored,) = [path for path in files.folder.rglob("*") if path.is_file()]
+    (stored,) = [path for path in tmp_path.rglob("*") if path.is_file()]
     touched = stored.stat().st_mtime_ns
     assert files.put(b"same") == name
-    assert [path for path in files.folder.rglob("*") if path.is_file()] == [stored]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [stored]
     assert stored.stat().st_mtime_ns == touched
 
 
-def test_only_the_owner_reads_them(files: FileStore) -> None:
+def test_only_the_owner_reads_them(files: FileStore, tmp_path: Path) -> None:
     files.put(b"private")
-    (stored,) = [path for path in files.folder.rglob("*") if path.is_file()]
+    (stored,) = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert stored.stat().st_mode & 0o077 == 0
     assert stored.parent.stat().st_mode & 0o077 == 0
 
@@ -77,7 +77,7 @@ def test_a_hostile_name(files: FileStore, name: Any) -> None:
     assert len(str(raised.value)) < 250
 
 
-def test_a_broken_write_leaves_nothing_behind(files: FileStore) -> None:
+def test_a_broken_write_leaves_nothing_behind(files: FileStore, tmp_path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
     try:
@@ -85,5 +85,5 @@ def test_a_broken_write_leaves_nothing_behind(files: FileStore) -> None:
             files.put(b"x" * 1_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not [path for path in files.folder.rglob("*") if path.is_file()]
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files.get(files.put(b"x" * 1_000)) == b"x" * 1_000

@@ -133,7 +133,10 @@ def test_every_code_of_a_script_is_a_class_and_the_other_way_round() -> None:
     }
     by_scripts = {code for code, kind in FairlaneError.codes.items() if issubclass(kind, Conflict)}
     assert (
-        said == by_scripts | {"TASK_NOT_FOUND", "TOKEN_NOT_FOUND", "UNKNOWN_LANE"} | OF_EVERY_SCRIPT
+        said
+        == by_scripts
+        | {"FILE_NOT_FOUND", "TASK_NOT_FOUND", "TOKEN_NOT_FOUND", "UNKNOWN_LANE"}
+        | OF_EVERY_SCRIPT
     )
 
 

@@ -157,6 +157,7 @@ def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) ->
         verbs.Cancel,
         verbs.Deregister,
         verbs.Finish,
+        verbs.ForgetFiles,
         verbs.Lead,
         verbs.Quarantine,
         verbs.RevokeToken,

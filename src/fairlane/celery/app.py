@@ -49,7 +49,7 @@ def make_app(settings: Settings | None = None) -> Celery:
     )
     register(app, client)
     app.steps["worker"].add(WorkerStep)
-    detect.configure(FileStore(agreed.files_dir), agreed.keywords_files)
+    detect.configure(FileStore.of(agreed), agreed.keywords_files)
     return app
 
 

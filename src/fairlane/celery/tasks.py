@@ -26,6 +26,7 @@ from fairlane.client import Client
 from fairlane.faults import fault
 from fairlane.model import Turn
 from fairlane.services.dispatcher import Dispatcher
+from fairlane.services.filekeeper import delete_files
 from fairlane.services.janitor import purge, sweep
 from fairlane.services.load import LoadMeter, Valve
 from fairlane.services.turn import take_turn
@@ -44,8 +45,10 @@ def register(app: Celery, client: Client) -> None:
 
     @app.task(name=PURGE, shared=False)
     def purge_expired_mac_tasks() -> int:
-        """End the tasks that are past their TTL; return how many."""
-        return purge(client)
+        """End the tasks that are past their TTL; return how many. Delete unneeded files."""
+        ended = purge(client)
+        delete_files(client)
+        return ended
 
     @app.task(name=SWEEP, shared=False)
     def sweep_mac_tasks() -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from fairlane.files import FileStore
 from fairlane.settings import Settings
 
 
@@ -47,7 +48,7 @@ def demo(*, flood: bool, as_json: bool, concurrency: int | None) -> None:
                 say=lambda text: click.echo(text, err=True),
                 log_file=Path(folder) / "workers.log",
             ) as stack:
-                outcome = Replay(stack, settings.files_dir, flood=flood).run()
+                outcome = Replay(stack, FileStore.of(settings), flood=flood).run()
         except KeyboardInterrupt:
             click.echo("stopped; nothing was left behind", err=True)
             sys.exit(130)

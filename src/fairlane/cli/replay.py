@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
@@ -79,10 +78,10 @@ class Outcome:
 class Replay:
     """Sends the plan, follows it to its end and reads what became of it."""
 
-    def __init__(self, stack: Stack, files_dir: Path, *, flood: bool) -> None:
+    def __init__(self, stack: Stack, files: FileStore, *, flood: bool) -> None:
         self._stack = stack
         self._client = stack.client
-        self._files = FileStore(files_dir)
+        self._files = files
         self._flood = flood
         self._console = Console(stderr=True)
 

@@ -6,14 +6,18 @@ is decoded before the size in the header has been checked.
 
 from __future__ import annotations
 
+import struct
 import warnings
+import zlib
 from io import BytesIO
-from typing import TYPE_CHECKING, Final
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Final
 
 from fairlane.errors import InvalidInput
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
 
 FORMATS: Final = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
 MAX_PIXELS: Final = 40_000_000
@@ -24,8 +28,20 @@ MAX_SIDE: Final = 30_000
 _MAX_RATIO: Final = 30
 
 
+_opening: Final = Lock()
+# Pillow's decoders raise these for damaged data (PNG chunks: SyntaxError).
+_DAMAGE: Final = (
+    *(OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, TypeError),
+    *(OverflowError, struct.error, zlib.error, MemoryError),
+)
+
+
 class BadImage(InvalidInput):
     """The bytes are no image that can be read; the message says why."""
+
+
+class ImageTooLarge(BadImage):
+    """The image has more pixels than are taken."""
 
 
 def is_image(content: bytes) -> bool:
@@ -43,30 +59,51 @@ def decode(content: bytes) -> Image:
 
     Raises BadImage for another format, a size over MAX_PIXELS or MAX_SIDE, and damaged data.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
+    from PIL import Image, ImageOps
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            image = Image.open(BytesIO(content), formats=FORMATS)
-            width, height = image.size
-            if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
-                raise BadImage(
-                    f"{width} x {height} pixels; at most {MAX_PIXELS:,} in all "
-                    f"and {MAX_SIDE:,} on a side"
-                )
+            image = _opened(BytesIO(content))
             image.load()
         upright = ImageOps.exif_transpose(image)
         return _padded(_in_8_bits(upright))
-    except UnidentifiedImageError:
-        raise BadImage(f"no image; send one of {', '.join(FORMATS)}") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise BadImage(f"too many pixels: {error}") from error
     except BadImage:
         raise
-    # Pillow's decoders raise these for damaged data (PNG chunks: SyntaxError).
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, TypeError) as error:
+    except _DAMAGE as error:
         raise BadImage(f"damaged image: {error}") from error
+
+
+def measure(file: IO[bytes]) -> tuple[str, int, int]:
+    """Return an image's format, width and height, by its header; no pixel is decoded.
+
+    Raises ImageTooLarge for a size over MAX_PIXELS or MAX_SIDE, BadImage for another format or a
+    header that is damaged.
+    """
+    image = _opened(file)
+    return str(image.format), *image.size
+
+
+def _opened(file: IO[bytes]) -> ImageFile:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        # What Python does with warnings is one setting for all threads.
+        with _opening, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(file, formats=FORMATS)
+    except UnidentifiedImageError:
+        raise BadImage(f"no image; send one of {', '.join(FORMATS)}") from None
+    except Image.DecompressionBombError as error:
+        raise ImageTooLarge(f"too many pixels: {error}") from error
+    except _DAMAGE as error:
+        raise BadImage(f"damaged image: {error}") from error
+    width, height = image.size
+    if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
+        raise ImageTooLarge(
+            f"{width} x {height} pixels; at most {MAX_PIXELS:,} in all and {MAX_SIDE:,} on a side"
+        )
+    return image
 
 
 def _in_8_bits(image: Image) -> Image:

@@ -15,10 +15,10 @@ from starlette.responses import Response
 from fairlane import verbs
 from fairlane.http import body
 from fairlane.http.caller import SENDERS, caller
-from fairlane.http.enqueue import BareRoute
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import described
 from fairlane.http.problem import Problem
+from fairlane.http.route import BareRoute
 from fairlane.http.sentence import sentence
 from fairlane.verbs.bounds import MOST
 

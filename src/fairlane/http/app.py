@@ -22,6 +22,7 @@ from fairlane.http import (
     devices,
     enqueue,
     events,
+    files,
     health,
     levels,
     metrics,
@@ -52,6 +53,7 @@ _ROUTERS: Final = (
 ROUTES: Final = (
     *enqueue.ROUTES,
     *abnormal.ROUTES,
+    *files.ROUTES,
     *(route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)),
 )
 
@@ -128,10 +130,11 @@ def create_app(settings: Settings | None = None, *, identify: Identify | None = 
     app.state.feed = feed
     app.state.metrics = metrics.Metrics(gate, feed)
     app.state.door = door
+    app.state.depot = files.Depot(settings)
     app.state.identify = identify
     app.state.routes = ROUTES
     problem.install(app)
-    app.router.routes[:0] = [*enqueue.ROUTES, *abnormal.ROUTES]
+    app.router.routes[:0] = [*enqueue.ROUTES, *abnormal.ROUTES, *files.ROUTES]
     for router in _ROUTERS:
         app.include_router(router)
     app.add_api_route("/openapi.json", _openapi, include_in_schema=False)

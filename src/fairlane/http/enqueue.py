@@ -7,24 +7,24 @@ accepted answers 202 the first time and 200 when it was known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
+from itertools import groupby, islice
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi.routing import APIRoute
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import request_response
 
 from fairlane import verbs
-from fairlane.errors import FairlaneError, InvalidInput, StoreError
+from fairlane.errors import FairlaneError, FileNotKnown, InvalidInput, StoreError
 from fairlane.http import body
 from fairlane.http.answer import when
 from fairlane.http.caller import SENDERS, Caller, caller, forbidden
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import MAC_PATTERN, SITE_PATTERN, TASK_ID_PATTERN, described
 from fairlane.http.problem import Problem, problem_of, problem_of_refusal
+from fairlane.http.route import BareRoute
 from fairlane.http.sentence import sentence
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.settings import Settings
@@ -100,16 +100,6 @@ VERDICTS: Final = {
         }
     },
 }
-
-
-class BareRoute(APIRoute):
-    """A route of Starlette that stands in FastAPI's OpenAPI."""
-
-    def __init__(
-        self, path: str, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], **more: Any
-    ) -> None:
-        super().__init__(path, endpoint, **more)
-        self.app = request_response(endpoint)
 
 
 async def enqueue(request: Request) -> Response:
@@ -215,6 +205,7 @@ def _verb_of(task: NewTask, sender: Caller, key: str | None) -> verbs.Enqueue:
         site=site,
         idempotency_key=key,
         caller=sender.scope,
+        file=task.data.get("file"),
     )
 
 
@@ -224,7 +215,7 @@ def _verb_or_problem(item: Any, sender: Caller, settings: Settings) -> verbs.Enq
         verb = _verb_of(task, sender, task.idempotency_key)
         # What only the store's settings can tell, told before anything is sent.
         verb.args(settings)
-    except InvalidInput as error:
+    except (InvalidInput, FileNotKnown) as error:
         return problem_of(error)
     except Problem as problem:
         return problem
@@ -259,15 +250,25 @@ async def _stored(gate: Gate, tasks: list[verbs.Enqueue]) -> list[Any]:
     Raises StoreError when nothing was stored at all.
     """
     done: list[Any] = []
-    for at in range(0, len(tasks), _AT_ONCE):
+    for part in _parts(tasks):
         try:
-            done += await gate.run(verbs.EnqueueMany(tasks[at : at + _AT_ONCE]))
+            if part[0].file:
+                done += await gate.run_many(part)
+            else:
+                done += await gate.run(verbs.EnqueueMany(part))
         except StoreError as error:
             if not done:
                 raise
             done += [error] * (len(tasks) - len(done))
             break
     return done
+
+
+def _parts(tasks: list[verbs.Enqueue]) -> Iterator[list[verbs.Enqueue]]:
+    """Give the tasks in their order, so many at once; those that need a file apart."""
+    for _, alike in groupby(tasks, key=lambda task: bool(task.file)):
+        while part := list(islice(alike, _AT_ONCE)):
+            yield part
 
 
 def _told(verdict: Any, settings: Settings) -> Any:

@@ -40,6 +40,8 @@ _STATUS: Final[Mapping[type[FairlaneError], int]] = {
     errors.InvalidSettings: 503,
     errors.InvalidHandler: 503,
     errors.NotFound: 404,
+    # A task names it, no path does.
+    errors.FileNotKnown: 422,
     errors.Conflict: 409,
     errors.IdempotencyConflict: 422,
     errors.LimitsChanged: 412,
@@ -49,7 +51,9 @@ _STATUS: Final[Mapping[type[FairlaneError], int]] = {
 }
 _TITLES: Final[Mapping[str, str]] = {
     "CROSS_ORIGIN": "The request comes from another origin's page.",
+    "FILE_STORE_UNAVAILABLE": "The file store does not take files now.",
     "FORBIDDEN": "The caller may not do this.",
+    "IMAGE_TOO_LARGE": "The image has too many pixels.",
     "INTERNAL": "The server has a fault.",
     "INVALID_REQUEST": "A parameter or field of the request is not valid.",
     "BODY_TOO_LARGE": "The body is too large.",
@@ -58,6 +62,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "METHOD_NOT_ALLOWED": "The path is there, the method is not.",
     "NOT_READY": "No task can be accepted and kept.",
     "PATH_NOT_FOUND": "Nothing is at this path.",
+    "TOO_MANY_FILES": "Many files come in now.",
     "TOO_MANY_REQUESTS": "The token asks too often.",
     "UNAUTHORIZED": "The caller is not known.",
     "UNSUPPORTED_MEDIA_TYPE": "The body's content type is not taken here.",

@@ -4,10 +4,11 @@
 --          {'known', created_at, 0, state or '', task_id} by an idempotency key, or
 --          {'refused', reason, pending, limit, retry_after_ms}
 -- Errors   TASK_CONFLICT (the id is taken by another task), IDEMPOTENCY_CONFLICT (the key stands
---          for another body)
+--          for another body), FILE_NOT_FOUND (the file that it needs is not stored)
 -- Twice    answers `known` and changes nothing: a re-send is safe
 local id, mac, task_type, lane, payload = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local ttl_ms, cost_ms, given_site, given = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local file = ARGV[11]
 
 local receipt = receipt_for(given)
 if receipt and not receipt.same then
@@ -30,6 +31,9 @@ if call('EXISTS', record) == 1 then
   end
 end
 
+if file ~= '' and not call('ZSCORE', FILES, file) then
+  return fail('FILE_NOT_FOUND', 'file: ' .. file .. ' is not stored; store it first')
+end
 local d = device(mac, lane_of(lane))
 local site = site_for(d, given_site)
 if not reason then
@@ -54,6 +58,9 @@ if cost_ms ~= '0' then
 end
 if size_class(payload) > 0 then
   call('HSET', record, 'size', size_class(payload))
+end
+if file ~= '' then
+  call('ZADD', FILE .. file, now, id)
 end
 call('ZADD', DEADLINES, expires, id)
 call('HINCRBY', TOTALS, 'accepted', 1)

@@ -10,6 +10,7 @@ import logging
 
 from fairlane.client import Client
 from fairlane.model import Swept
+from fairlane.services.filekeeper import delete_files
 from fairlane.verbs import Purge, Sweep, Watermark
 
 log = logging.getLogger("fairlane.janitor")
@@ -39,6 +40,7 @@ class Janitor:
         sweep(self._client)
         if self._steps % self._purge_every == 0:
             purge(self._client)
+            delete_files(self._client)
         if self._steps % self._publish_every == 0:
             self._client.run(Watermark())
         self._steps += 1

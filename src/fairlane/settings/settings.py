@@ -65,6 +65,10 @@ class Settings:
     namespace: str = _process("sensitive", "what every key begins with")
     tag: str = _process("", "a {hash tag} before the namespace")
     data_dir: Path = _process(_DATA_DIR, "what embedded:// and the file store write to")
+    files_url: str = _process(
+        "", "stored files: a folder, s3://bucket/folder; empty: data_dir/files"
+    )
+    max_file_bytes: int = _process(20 * 1024 * 1024, "a file that is sent over HTTP")
     keywords_files: tuple[Path, ...] = _process((), "keyword lists of the text handler, with `:`")
     durability: str = _process("warn", "a store that can lose data: warn, or strict = refuse")
     min_replicas: int = _process(0, "replicas that must have a task before it counts as accepted")
@@ -105,6 +109,7 @@ class Settings:
     idempotency_cap: int = _shared(
         1_000_000, "idempotency keys kept; then tasks with one are refused"
     )
+    file_ttl_ms: int = _shared(3_600_000, "how long a stored file stays that no task needs")
     aging_max_wait_ms: int = _shared(formulas.AGING_MAX_WAIT_MS, "W_max")
     aging_weight: float = _shared(formulas.AGING_WEIGHT, "α")
     starvation_after_ms: int = _shared(formulas.STARVATION_AFTER_MS, "T_starve")
@@ -231,8 +236,9 @@ class Settings:
 
     @property
     def files_dir(self) -> Path:
-        """Where files that tasks name are stored."""
-        return self.data_dir / "files"
+        """Where files that tasks name are stored, unless `files_url` says otherwise."""
+        is_folder = self.files_url and "://" not in self.files_url
+        return Path(self.files_url) if is_folder else self.data_dir / "files"
 
     @property
     def token_keys_folder(self) -> Path:

@@ -10,6 +10,7 @@ from fairlane.verbs.accept import Enqueue, EnqueueMany
 from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
 from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
+from fairlane.verbs.files import DoomFiles, ForgetFiles, KeepFile
 from fairlane.verbs.levels import (
     InspectLanes,
     InspectTotals,
@@ -48,11 +49,13 @@ __all__ = [
     "Defer",
     "Deregister",
     "Devices",
+    "DoomFiles",
     "Drop",
     "Enqueue",
     "EnqueueMany",
     "Fail",
     "Finish",
+    "ForgetFiles",
     "Heartbeat",
     "InspectDevice",
     "InspectEpoch",
@@ -63,6 +66,7 @@ __all__ = [
     "InspectWorkers",
     "IssueToken",
     "Join",
+    "KeepFile",
     "Lead",
     "Measure",
     "Migrate",

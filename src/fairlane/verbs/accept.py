@@ -17,6 +17,7 @@ from fairlane.errors import (
     TaskConflict,
     UnknownTaskType,
 )
+from fairlane.files import checked_file_name
 from fairlane.ids import checked_task_id, new_task_id, new_task_ids
 from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
@@ -44,12 +45,23 @@ class Enqueue(Verb[Receipt | Refusal]):
     caller's estimate, counted within ¼ to 4 times the store's own; `site` the group that the device
     joins when it has no tasks yet, by the settings' `sites` when None. `idempotency_key` is 1 to
     255 printable characters in the scope of `caller`: for `idempotency_ttl_ms` the same key with
-    the same body (device, type, data and all that is said here) is the same task. Raises
-    InvalidMac, InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict,
-    IdempotencyConflict.
+    the same body (device, type, data and all that is said here) is the same task. `file` names a
+    file that was recorded (`KeepFile`): it stays as long as the task needs it. Raises InvalidMac,
+    InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict, IdempotencyConflict,
+    FileNotKnown.
     """
 
-    __slots__ = ("cost_ms", "key", "mac", "payload", "site", "task_id", "task_type", "ttl_ms")
+    __slots__ = (
+        "cost_ms",
+        "file",
+        "key",
+        "mac",
+        "payload",
+        "site",
+        "task_id",
+        "task_type",
+        "ttl_ms",
+    )
     REPEATABLE: ClassVar[bool] = True
     ACCEPTS: ClassVar[bool] = True
 
@@ -65,6 +77,7 @@ class Enqueue(Verb[Receipt | Refusal]):
         site: str | None = None,
         idempotency_key: str | None = None,
         caller: str = "",
+        file: str | None = None,
     ) -> None:
         self.mac: Final = canonical(mac)
         self.task_type: Final = task_type
@@ -73,13 +86,14 @@ class Enqueue(Verb[Receipt | Refusal]):
         self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_MS)
         self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms, MAX_MS)
         self.site: Final = "" if site is None else checked_site(site)
+        self.file: Final = "" if file is None else checked_file_name(file)
         # An id that the caller chose is part of what he sent.
         self.key: Final = (
             None if idempotency_key is None else IdempotencyKey(idempotency_key, caller, task_id)
         )
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, MAC, type, lane, payload, TTL, cost, site, receipt."""
+        """Return id, MAC, type, lane, payload, TTL, cost, site, receipt, file."""
         task_type = self.task_type
         lane = settings.lane_by_type.get(task_type) if type(task_type) is str else None
         if lane is None:
@@ -87,8 +101,9 @@ class Enqueue(Verb[Receipt | Refusal]):
         if len(self.payload) > settings.max_payload_bytes:
             raise _too_large(self.payload, settings)
         site = self.site or (settings.site_of(self.mac) if settings.sites else "")
+        receipt = "" if self.key is None else self.receipt()
         return (self.task_id, self.mac, task_type, lane, self.payload, self.ttl_ms,
-                self.cost_ms, site, "" if self.key is None else self.receipt())  # fmt: skip
+                self.cost_ms, site, receipt, self.file)  # fmt: skip
 
     def receipt(self) -> str:
         """Return the hashes of the idempotency key and of the body; nothing without a key."""
@@ -123,7 +138,7 @@ class EnqueueMany(Verb[list[Verdict]]):
     Verdicts stand in the order of `items`, at most 1,000 of them: `(mac, task_type, data)`, or a
     mapping of Enqueue's arguments by name, or a ready Enqueue. A bad item raises what Enqueue
     raises, before anything is sent; only a task id or an idempotency key that stands for another
-    task is a verdict.
+    task is a verdict. A task with a `file` is sent by Enqueue, in a pipeline if there are many.
     """
 
     __slots__ = ("_alike", "_ids", "_keyed", "_macs", "_payloads")
@@ -145,6 +160,8 @@ class EnqueueMany(Verb[list[Verdict]]):
             self._keyed: dict[int, Enqueue] = {}
         else:
             verbs = [*map(_enqueue_of, items)]
+            if any(verb.file for verb in verbs):
+                raise InvalidData("items: send a task that needs a file by Enqueue")
             self._macs = [verb.mac for verb in verbs]
             self._payloads = [verb.payload for verb in verbs]
             self._ids = [verb.task_id for verb in verbs]

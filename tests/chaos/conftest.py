@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if fault is None:
             # Not of this folder, or a long proof without a fault.
             is_long = item.path.is_relative_to(_HERE)
-            (left if wanted or is_long and not named else kept).append(item)
+            (left if wanted or (is_long and not named) else kept).append(item)
         elif wanted and fault.args[0] not in wanted:
             left.append(item)
         elif named or wanted or item.get_closest_marker("smoke"):

@@ -84,6 +84,14 @@ def test_a_key_that_stands_twice_is_refused(service: Service, raw: bytes) -> Non
     assert "stands twice" in answer.json()["detail"]
 
 
+def test_a_twin_among_many_keys_keeps_nobody_waiting(service: Service) -> None:
+    # Compared each with each, these would hold the service for minutes.
+    keys = b",".join(b'"k%d":0' % n for n in range(60_000))
+    answer = service.send(b'{"mac":"02:00:00:00:00:01","x":{' + keys + b',"k59999":0}}')
+    assert answer.status_code in {413, 422}
+    assert is_problem(service.send(HEAD + b'{"a":1,"a":2}}'), 422, "MALFORMED_JSON")
+
+
 def test_colons_in_texts_are_no_keys(service: Service) -> None:
     data = {"a:b": '":"', "c": ["x:", {'"': ":\\"}], "d": {}}
     assert handler_sees(service, service.enqueue(data=data)) == data

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from fairlane import Receipt, Refusal, TaskState, verbs
+from fairlane import Client, Receipt, Refusal, Settings, TaskState, verbs
 from fairlane.errors import InvalidData, InvalidMac, TaskConflict, UnknownTaskType
+from fairlane.tasktype import TaskType
 from support.store import LANE, Store, mac, receipt_of
 from verbs.conftest import Open
 
@@ -155,3 +156,12 @@ def test_many_go_in_calls_of_100_in_order_and_none_if_one_is_bad(open_store: Ope
     ]
     with store.unchanged(), pytest.raises(UnknownTaskType):
         store.client.enqueue_many(bad)
+
+
+def test_a_producer_that_has_not_joined_yet_takes_the_stores_word(open_store: Open) -> None:
+    kinds = (TaskType(name="mine", lane="mine", queue="my.q"),)
+    store = open_store(task_types=kinds, max_per_mac_pending=2_000)
+    url = store.client.store_url
+    with Client(Settings(store_url=url, namespace=store.settings.namespace)) as fresh:
+        verdicts = fresh.enqueue_many([(mac(1), "mine", {"n": n}) for n in range(101)])
+    assert len({receipt_of(verdict).task_id for verdict in verdicts}) == 101

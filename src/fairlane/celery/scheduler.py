@@ -45,8 +45,12 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
     def _waiting(self) -> int:
         """Return how many messages wait for a worker, 0 when the broker does not say."""
         queue = self.app.amqp.queues[DISPATCH_QUEUE]
+        channel = self.producer.channel
+        if channel is None or channel.connection is None:
+            # The last message failed and took its channel along; the next one opens another.
+            return 0
         try:
-            told = self.producer.channel.queue_declare(
+            told = channel.queue_declare(
                 queue=queue.name,
                 durable=queue.durable,
                 exclusive=queue.exclusive,

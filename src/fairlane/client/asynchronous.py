@@ -81,10 +81,7 @@ class AsyncClient:
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
-        if not self._session.is_open:
-            async with self._alone():
-                if not self._session.is_open:
-                    await self._carry(self._session.open())
+        await self._join()
         try:
             replies = await self._wire.send_many([*map(self._session.command, batch)])
         except redis.RedisError as error:
@@ -119,7 +116,9 @@ class AsyncClient:
         return accepted(verdict)
 
     async def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
-        """Store up to 1,000 tasks in one round trip, with a verdict for each."""
+        """Store up to 1,000 tasks, 100 in a step, with a verdict for each."""
+        # What may be sent is the store's word.
+        await self._join()
         verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += await self.run(batch)
@@ -227,6 +226,13 @@ class AsyncClient:
         if self._mending is None or self._mending[0] is not loop:
             self._mending = (loop, asyncio.Lock())
         return self._mending[1]
+
+    async def _join(self) -> None:
+        """Agree with the store on the settings, once for all who wait."""
+        if not self._session.is_open:
+            async with self._alone():
+                if not self._session.is_open:
+                    await self._carry(self._session.open())
 
     async def _carry(self, talk: Talk[R], wire: Pipe | None = None) -> R:
         wire = wire or self._wire

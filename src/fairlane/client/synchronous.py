@@ -138,6 +138,9 @@ class Client:
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
         """Store up to 1,000 tasks, 100 in a step, with a verdict for each."""
+        if not self._session.is_open:
+            # What may be sent is the store's word.
+            self._carry(self._session.open())
         verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += self.run(batch)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
@@ -152,9 +153,11 @@ def _refuse_twins(raw: bytes, value: Any) -> None:
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal twin
-        names = [name for name, _ in found]
-        twin = next((name for name in names if names.count(name) > 1), twin)
-        return dict(found)
+        read = dict(found)
+        if len(read) < len(found):
+            times = Counter(name for name, _ in found)
+            twin = next(name for name, count in times.items() if count > 1)
+        return read
 
     json.loads(raw, object_pairs_hook=pairs)
     raise _malformed(f"the key {ascii(twin)[:80]} stands twice in an object")

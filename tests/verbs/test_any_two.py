@@ -99,6 +99,9 @@ _CALLS: Final[Mapping[str, tuple[Collection[str], Verb[Any] | Run]]] = {
     "acknowledge": ({"epoch"}, verbs.Acknowledge()),
     "issue a token": ({"tokens"}, verbs.IssueToken(Grant("viewer"), 60_000, "t1")),
     "revoke a token": ({"tokens"}, verbs.RevokeToken("t1")),
+    "keep a file": ({"files"}, verbs.KeepFile("a" * 64)),
+    "doom files": ({"files"}, verbs.DoomFiles()),
+    "forget files": ({"files"}, verbs.ForgetFiles(["a" * 64])),
 }
 DEEDS: Final[Mapping[str, tuple[frozenset[str], Run]]] = {
     name: (frozenset(touches), _runs(call) if isinstance(call, Verb) else call)

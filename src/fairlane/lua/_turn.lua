@@ -7,10 +7,16 @@ local function ring()
   end
 end
 
--- A place became free: wake the dispatcher if somebody waits for one.
+-- A place became free: wake the dispatcher if somebody waits for one, in this lane or in another,
+-- for workers may serve several.
 local function wake(L)
   if call('ZCARD', WAITING .. L.suffix) > 0 then
-    ring()
+    return ring()
+  end
+  for name in string.gmatch(C.lanes, '[^,]+') do
+    if name ~= L.name and call('ZCARD', WAITING .. lane_of(name).suffix) > 0 then
+      return ring()
+    end
   end
 end
 
@@ -29,7 +35,9 @@ end
 -- After a lease is over and saved: let in whom it kept out, and the dispatcher know.
 local function make_room(d)
   if d.limited then
-    seat_everywhere(d)
+    if seat_everywhere(d) then
+      ring()
+    end
   elseif d.order and (d.order.entrants or 0) > 0 then
     -- Somebody waits, and the order goes on.
     return ring()

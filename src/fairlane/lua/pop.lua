@@ -15,7 +15,7 @@ local leased, expired, charged, gone = take(d, math.min(1, allowance(d)), holder
 save(d, -gone)
 end_round(d.lane)
 pay(d, charged)
-if d.limited then
-  seat_everywhere(d)
+if d.limited and seat_everywhere(d) then
+  ring()
 end
 return { leased, expired }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -84,6 +85,8 @@ def test_a_store_without_persistence_is_warned_of_at_the_start(
     own: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A20: persistence off is a warning at the start, and no start at all under `strict`."""
+    # Whatever another test did to the loggers of this process.
+    caplog.set_level(logging.WARNING, "fairlane.store")
     # A process says it once of a URL, and another test was there before.
     with Client(Settings(store_url=f"{own.url}&client_name=first")) as client:
         client.ping()

@@ -195,7 +195,13 @@ def full(store: Store) -> Iterator[None]:
         store.redis.config_set("maxmemory", 0)
 
 
-ACCEPTS = (verbs.Enqueue, verbs.EnqueueMany, verbs.IssueToken, verbs.ReportAbnormal)
+ACCEPTS = (
+    verbs.Enqueue,
+    verbs.EnqueueMany,
+    verbs.IssueToken,
+    verbs.KeepFile,
+    verbs.ReportAbnormal,
+)
 
 
 @each_verb

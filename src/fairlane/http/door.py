@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
 
-from fairlane.errors import InvalidToken
+from fairlane.errors import InvalidToken, StoreError
 from fairlane.grant import Grant
 from fairlane.http import session
 from fairlane.http.caller import Caller
@@ -85,6 +86,14 @@ class Door:
         if claims.token_id in self._revocations:
             raise Problem(401, "INVALID_TOKEN", "token: it was revoked", headers=_CHALLENGE)
         return caller
+
+    async def still_holds(self, caller: Caller) -> bool:
+        """Whether who was let in would be let in again; what the store does not tell now is so."""
+        if not caller.token_id:
+            return True
+        with suppress(StoreError):
+            await self._revocations.refresh()
+        return caller.token_id not in self._revocations and bool(self.left_s(caller))
 
     def left_s(self, caller: Caller) -> int:
         """Return how long a caller's token still holds."""

@@ -16,6 +16,7 @@ from fairlane import Client, Settings, TaskType, watchdog
 from fairlane.model import TERMINAL, TaskState
 from support.eventually import eventually, eventually_passes
 from support.processes import COMMAND, Program, mentioning
+from support.service import bearer
 from support.store import mac
 
 RESIZE = """
@@ -52,8 +53,9 @@ def up(settings: Settings, tmp_path: Path) -> Iterator[Program]:
 def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path) -> None:
     lines = up.output().splitlines()
     assert lines[0] == f"fairlane: store unix://{tmp_path}/store/valkey.sock?db=0"
-    url = lines[1].removeprefix("fairlane: HTTP ")
-    assert httpx.get(f"{url}/readyz").status_code == 200
+    url, _, token = lines[1].removeprefix("fairlane: HTTP ").partition("/?token=")
+    assert httpx.get(f"{url}/readyz").status_code == 401
+    assert httpx.get(f"{url}/readyz", headers=bearer(token)).status_code == 200
     assert sorted(lines[2].removeprefix("fairlane: starting ").split(", ")) == [*CHILDREN]
     assert lines[3:] == ["fairlane: ready: every lane has workers; Ctrl-C stops all"]
 

@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlane import verbs
-from support.issuer import SECRET, claims, forged, issued, now_s
+from fairlane import Client, Settings, verbs
+from fairlane.grant import Grant
+from support.issuer import SECRET, claims, forged, issue, issued, now_s
 from support.service import Service, bearer, is_problem, served
 
 MAC = "02:00:00:00:00:01"
@@ -224,6 +225,29 @@ def test_a_fault_tells_nothing_of_the_servers_insides(
     assert is_problem(answer, 500, "INTERNAL")
     assert "test_session" not in answer.text
     assert answer.headers["content-security-policy"]
+
+
+def test_a_stream_ends_with_its_token(store_url: str, tmp_path: Path) -> None:
+    with (
+        Client.from_url(store_url) as store,
+        served(store_url, tmp_path, token_secret=SECRET) as http,
+    ):
+        signer = Client(Settings(store_url=store_url, token_secret=SECRET))
+        with signer:
+            token = issue(signer, Grant("viewer"), token_id="watcher")
+        told = 0
+        with http.stream("GET", "/v1/events", headers=bearer(token)) as stream:
+            assert stream.status_code == 200
+            for line in stream.iter_lines():
+                if not line.startswith("event:"):
+                    continue
+                if not told:
+                    store.run(verbs.RevokeToken("watcher"))
+                told += 1
+                # There is always something to tell, so what ends the stream is the token.
+                store.enqueue(MAC, "text", {})
+        assert 0 < told < 150
+        assert http.get("/v1/session", headers=bearer(token)).status_code == 401
 
 
 def test_the_printed_url_opens_a_session_of_a_real_server(store_url: str, tmp_path: Path) -> None:

@@ -86,10 +86,14 @@ def test_a_store_without_persistence_is_warned_of_at_the_start(
 ) -> None:
     """A20: persistence off is a warning at the start, and no start at all under `strict`."""
     # Whatever another test did to the loggers of this process.
-    caplog.set_level(logging.WARNING, "fairlane.store")
+    logger = logging.getLogger("fairlane.store")
+    logger.disabled = False
+    logger.addHandler(caplog.handler)
+    caplog.set_level(logging.WARNING, logger.name)
     # A process says it once of a URL, and another test was there before.
     with Client(Settings(store_url=f"{own.url}&client_name=first")) as client:
         client.ping()
+    logger.removeHandler(caplog.handler)
     assert "appendonly is off" in caplog.text
     with (
         Client(Settings(store_url=own.url, durability="strict")) as client,

@@ -48,6 +48,7 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
     with (
         _only(settings.data_dir),
         _listener(port, say) as listener,
+        _key(settings, listener) as (settings, token),
         Stack(
             settings,
             concurrency=concurrency or os.cpu_count() or 1,
@@ -60,7 +61,7 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
         if listener is not None:
             from fairlane.http.serve import url_of
 
-            say(f"HTTP {url_of(listener)}")
+            say(f"HTTP {url_of(listener)}{token and f'/?token={token}'}")
         say(f"starting {', '.join(child.name for child in stack.children)}")
         lacking: dict[str, list[str]] = {}
         for kind in stack.lacking:
@@ -108,6 +109,20 @@ def _only(folder: Path) -> Iterator[None]:
         lock.write(str(os.getpid()))
         lock.flush()
         yield
+
+
+@contextmanager
+def _key(settings: Settings, listener: socket.socket | None) -> Iterator[tuple[Settings, str]]:
+    """Give the settings with a key for tokens, and an operator's token if there was no key.
+
+    The service might make its own, but another one each time that it is started again.
+    """
+    if listener is None:
+        yield settings, ""
+        return
+    from fairlane.http.serve import with_key
+
+    yield with_key(settings)
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
 
-from fairlane.errors import InvalidToken
+from fairlane.errors import InvalidToken, StoreError
 from fairlane.grant import Grant
 from fairlane.http import session
 from fairlane.http.caller import Caller
@@ -52,8 +53,7 @@ class Door:
         self.start_token = ""
         if not self._keyring:
             key = self._keyring.lend()
-            claims = Claims("start", Grant("operator", name="start"), 0, _LAST_S)
-            self.start_token = sign(claims, key, self._audience)
+            self.start_token = sign(start_claims(), key, self._audience)
 
     async def admit(self, scope: Any, *, may_be_old: bool = False) -> Caller:
         """Return who calls. Raises a 401, a 403 for another origin's, a 429; StoreError."""
@@ -85,6 +85,14 @@ class Door:
         if claims.token_id in self._revocations:
             raise Problem(401, "INVALID_TOKEN", "token: it was revoked", headers=_CHALLENGE)
         return caller
+
+    async def still_holds(self, caller: Caller) -> bool:
+        """Whether who was let in would be let in again; what the store does not tell now is so."""
+        if not caller.token_id:
+            return True
+        with suppress(StoreError):
+            await self._revocations.refresh()
+        return caller.token_id not in self._revocations and bool(self.left_s(caller))
 
     def left_s(self, caller: Caller) -> int:
         """Return how long a caller's token still holds."""
@@ -125,6 +133,11 @@ class Door:
             return False
         self._known.clear()
         return True
+
+
+def start_claims() -> Claims:
+    """Return what the operator's token of a service without a key says: it ends with its key."""
+    return Claims("start", Grant("operator", name="start"), 0, _LAST_S)
 
 
 def credentials(scope: Any) -> tuple[bytes, bool]:

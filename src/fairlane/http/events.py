@@ -1,14 +1,15 @@
 """GET /v1/events: the live feed as server-sent events.
 
 The rule: a stream ends rather than blocks. Whoever does not read for `SLOW_S` is cut off, and comes
-back with the id of the last message that he had.
+back with the id of the last message that he had. It ends with its token, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Request
@@ -17,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, caller
+from fairlane.http.door import Door
 from fairlane.http.feed import Feed, Watcher
 from fairlane.http.gate import within_limit
 from fairlane.http.openapi import problems
@@ -39,8 +41,16 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feed: Feed, watcher: Watcher, *, ping_s: float = PING_S) -> None:
+    def __init__(
+        self,
+        feed: Feed,
+        watcher: Watcher,
+        *,
+        ping_s: float = PING_S,
+        may_go_on: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._feed, self._watcher, self._ping_s = feed, watcher, ping_s
+        self._may_go_on = may_go_on
         # `no-transform`, and the word that nginx knows: a proxy must not gather messages.
         headers = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(self._messages(), headers=headers)
@@ -69,9 +79,8 @@ class EventStream(StreamingResponse):
             try:
                 message = await self._watcher.next(self._ping_s)
             except TimeoutError:
-                yield b": ping\n\n"
-                continue
-            if message is None:
+                message = b": ping\n\n"
+            if message is None or (self._may_go_on and not await self._may_go_on()):
                 return
             yield message
 
@@ -90,8 +99,9 @@ async def events(request: Request, last_event_id: Annotated[str, Header()] = "")
 
     With Last-Event-ID, what was missed comes instead of the snapshot, while the store keeps it.
     """
-    caller(request).needs(READERS)
+    reader = caller(request).needs(READERS)
     feed: Feed = request.app.state.feed
+    door: Door = request.app.state.door
     async with within_limit():
         watcher = await feed.watch(last_event_id)
-    return EventStream(feed, watcher)
+    return EventStream(feed, watcher, may_go_on=partial(door.still_holds, reader))

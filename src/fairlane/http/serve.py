@@ -5,14 +5,19 @@ The rule: it listens on this machine only, unless it is told otherwise, and has 
 
 from __future__ import annotations
 
+import secrets
 import socket
+from dataclasses import replace
 from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
 
 from fairlane.errors import InvalidSettings
-from fairlane.http.door import is_loopback
+from fairlane.http.door import is_loopback, start_claims
+from fairlane.keyring import SECRET_BYTES, Keyring
+from fairlane.settings import Settings
+from fairlane.tokens import sign
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
@@ -52,6 +57,16 @@ def start_url(app: FastAPI, listener: socket.socket) -> str:
     """Return the URL of what listens, with the operator's token when there is no key."""
     token = app.state.door.start_token
     return url_of(listener) + (f"/?token={token}" if token else "")
+
+
+def with_key(settings: Settings) -> tuple[Settings, str]:
+    """Return settings with a key for tokens, and an operator's token if there was no key."""
+    if Keyring(settings):
+        return settings, ""
+    settings = replace(settings, token_secret=secrets.token_urlsafe(SECRET_BYTES))
+    key = Keyring(settings).signer
+    assert key is not None
+    return settings, sign(start_claims(), key, settings.token_audience)
 
 
 def url_of(listener: socket.socket) -> str:

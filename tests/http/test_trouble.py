@@ -21,6 +21,9 @@ from support.servers import Server
 from support.service import Service, is_problem, served
 from support.store import mac
 
+#: Promised; the rest is for a machine that is busy with other things.
+WITHIN_S = 2.0
+
 
 @pytest.fixture(params=["valkey9", "redis7"])
 def own(request: pytest.FixtureRequest) -> Iterator[Server]:
@@ -78,8 +81,8 @@ def test_a_store_that_hangs_is_a_503_in_time_for_every_route(service: Service, o
         for (method, path, _), answer in zip(calls, answers, strict=True):
             assert is_problem(answer, 503, "STORE_UNAVAILABLE"), (method, path)
             assert own.url not in answer.text
-        # All were asked at once: this is the slowest, and nobody waited for another's limit.
-        assert took_s < 2 * LIMIT_S, f"{took_s:.2f} s; the limit is {LIMIT_S} s"
+        # All were asked at once, so this is the slowest.
+        assert took_s < WITHIN_S, f"{took_s:.2f} s; the limit is {LIMIT_S} s"
         ready = service.ask("GET", "/readyz")
         assert is_problem(ready, 503, "NOT_READY")
         assert [check["name"] for check in ready.json()["checks"]] == ["connection"]

@@ -79,7 +79,7 @@ def _server() -> Talk[dict[str, Any]]:
     seconds, micros = yield ("TIME",)
     round_trip_ms = (time.perf_counter() - began) * 1000
     # Nothing is decided by this clock: it is what is looked at.
-    here_ms = time.time() * 1000  # noqa: TID251
+    here_ms = time.time() * 1000  # noqa: TID251 - the clock that is looked at
     ahead_ms = here_ms - round_trip_ms / 2 - (int(seconds) * 1000 + int(micros) / 1000)
     return {
         "info": info_of(info),

@@ -31,6 +31,7 @@ from model.fair_order import DEFAULT, Flow, Lane
 STARVATION_MS: Final = 30_000
 BATCH: Final = 10
 LEASE_MS: Final = 30_000
+UNSTARTED_MS: Final = 20_000
 LONGEST_LEASE_MS: Final = 3_600_000
 MAX_ATTEMPTS: Final = 3
 MAX_DEFERS: Final = 5
@@ -227,7 +228,7 @@ class FairOracle(Lane):
                 job.paid = self.means.estimate(job)
                 charged += job.paid
             job.where, job.attempt = "leased", job.attempt + 1
-            job.lease_until = self.now + min(LEASE_MS * 2**job.misses, LONGEST_LEASE_MS)
+            job.lease_until = self.now + min(UNSTARTED_MS * 2**job.misses, LONGEST_LEASE_MS)
         self.count_leases(flow, len(taken))
         if flow.rate:
             left = max(0.0, flow.tokens_left(self.now) - len(taken))

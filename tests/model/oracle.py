@@ -55,8 +55,8 @@ class Numbers:
     DEFER_BACKOFF_BASE: int = 30
     DEFER_BACKOFF_MAX: int = 600
     # Corrections: a holder that does not renew, a task that nobody starts.
-    TURN_LEASE: int = 30
-    LEASE: int = 30
+    TURN_LEASE: int = 8
+    LEASE: int = 20
     MAX_LEASE: int = 3600
 
 

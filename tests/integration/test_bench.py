@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,8 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
         *((f"{what}, {count} devices", "2 devices") for what in alone for count in (2, 50)),
     ]
     assert all(number > 0 for row in rows for number in row.values() if type(number) is not str)
+    assert "came back empty" not in done.stderr, "the bench empties its own store"
+    assert not logging.root.manager.disable, "the logs of others are theirs"
 
 
 @pytest.mark.parametrize("option", ["--rounds", "--calls"])

@@ -30,6 +30,7 @@ EX_UNAVAILABLE = 69
 _LOOKS = frozenset(
     {
         "abnormal",
+        "bench",
         "configure",
         "devices",
         "lanes",

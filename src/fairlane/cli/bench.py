@@ -12,7 +12,6 @@ disk's affair.
 from __future__ import annotations
 
 import json
-import logging
 import statistics
 import tempfile
 import time
@@ -122,7 +121,6 @@ def bench(*, rounds: int, calls: int, devices: tuple[int, ...], as_json: bool) -
     sweep and purge at several numbers of devices, with which their cost must not grow. `server µs`
     is the server's own time for a call (or a task), as its INFO commandstats tells.
     """
-    logging.disable(logging.WARNING)
     console = Console(stderr=True)
     columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with (
@@ -171,11 +169,18 @@ def _enqueue(
     few = max(1, calls // 20)
     steps = progress.add_task("enqueue", total=3 * rounds)
     with ExitStack() as stack:
-        client = stack.enter_context(Client(_settings(url, "bench")))
-        client.ping()
+        client = Client(_settings(url, "bench"))
+        stack.callback(lambda: client.close())  # the last of them
         wire = Wire(url)
         stack.callback(wire.close)
         plain = stack.enter_context(_plain_driver(url))
+
+        def empty() -> None:
+            """Begin again with a client that knows of no task: it would tell that they are gone."""
+            nonlocal client
+            client.close()
+            server.flushdb()
+            client = Client(_settings(url, "bench"))
 
         def one() -> None:
             client.enqueue(macs[next(counter) % _MANY], "text", _TEXT)
@@ -217,7 +222,7 @@ def _enqueue(
             beside: dict[str, list[Rate]] = {}
             for _ in range(rounds):
                 # A store holds 5,000 tasks at most by default, not all that was ever measured.
-                server.flushdb()
+                empty()
                 call()
                 mine.append(_rate(server, call, "fcall", times, tasks))
                 for name, (other, command) in others(tasks).items():

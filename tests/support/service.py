@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -89,10 +89,13 @@ class Service:
 
 
 @contextmanager
-def served(url: str, folder: Path, **settings: Any) -> Iterator[httpx.Client]:
-    """Serve a store by `fairlane api` in a process; give what talks to it."""
+def served(
+    url: str, folder: Path, *, under: Sequence[str] = (), **settings: Any
+) -> Iterator[httpx.Client]:
+    """Serve a store by `fairlane api` in a process, run by the command `under`; give a client."""
     environ = Settings(store_url=url, data_dir=folder, **settings).environ()
-    with Program([*COMMAND, "api", "--port=0"], folder / "api.log", environ, watched=False) as api:
+    command = [*under, *COMMAND, "api", "--port=0"]
+    with Program(command, folder / "api.log", environ, watched=False) as api:
         eventually(lambda: "http://" in api.output(), 30.0)
         url = next(word for word in api.output().split() if word.startswith("http://"))
         base, _, token = url.partition("/?token=")

@@ -5,15 +5,19 @@ The rule: it listens on this machine only, unless it is told otherwise, and has 
 
 from __future__ import annotations
 
+import asyncio
+import resource
 import secrets
 import socket
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from fairlane.errors import InvalidSettings
+from fairlane.http.connections import IDLE_S, Connection, Connections
 from fairlane.http.door import is_loopback, start_claims
 from fairlane.keyring import SECRET_BYTES, Keyring
 from fairlane.settings import Settings
@@ -21,8 +25,10 @@ from fairlane.tokens import sign
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
-#: Connections that are open at once; more are answered 503 by the server itself.
+#: Connections that are open at once: for more, those make room that have not sent a head.
 MOST_CONNECTIONS: Final = 4_096
+#: Files that the process has open beside its connections.
+_OTHER_FILES: Final = 256
 #: What still runs when the service is told to stop has this long.
 STOP_S: Final = 5
 
@@ -83,15 +89,34 @@ def serve(app: FastAPI, listener: socket.socket, *, log_level: str = "warning") 
 
 def run(app: Any, listener: socket.socket, *, log_level: str = "warning") -> None:
     """Serve any ASGI application in the same way."""
+    connections = Connections(_most_connections())
     config = uvicorn.Config(
         app,
+        # It is called, and never looked into.
+        http=cast("type[asyncio.Protocol]", partial(Connection, connections=connections)),
+        ws="none",
         log_level=log_level.lower(),
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=IDLE_S,
+        # Once a second, which is how often uvicorn asks.
+        callback_notify=connections.cut,
+        timeout_notify=0,
         timeout_graceful_shutdown=STOP_S,
         # Who calls is who connects: a header that says otherwise could say anything.
         proxy_headers=False,
     )
     uvicorn.Server(config).run(sockets=[listener])
+
+
+def _most_connections() -> int:
+    """Return how many connections there can be, once as many files as that may be open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    elif soft == resource.RLIM_INFINITY:
+        soft = wanted
+    return max(1, min(MOST_CONNECTIONS, soft - _OTHER_FILES))

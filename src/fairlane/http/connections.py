@@ -1,0 +1,202 @@
+"""Connections of callers: how long one may take to say what it wants, and how many there are.
+
+The rule: a connection costs something only while a request is in work. Before that it has
+`HEAD_S` for a whole head, which is bounded in bytes and fields; after that it may stay idle for
+`IDLE_S`. When there are too many, those that have not said what they want make room first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from fairlane.http.guard import SECURITY
+from fairlane.http.problem import Problem
+
+#: From the connection, or from a head's first byte, to its last.
+HEAD_S: Final = 10.0
+#: A connection stays open between two requests for this long.
+IDLE_S: Final = 30
+#: An answer that is not read for this long after its end is thrown away.
+UNREAD_S: Final = 60
+#: A token is the largest thing in a head.
+HEAD_BYTES: Final = 32 * 1024
+HEAD_FIELDS: Final = 100
+
+
+class Connections:
+    """Those that wait for a head, so many in all; what has waited longest comes first."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._opening: dict[Connection, float] = {}
+        self._idle: dict[Connection, float] = {}
+
+    def opens(self, connection: Connection, now_s: float) -> None:
+        """Await the head of a connection from now on."""
+        self._idle.pop(connection, None)
+        self._opening[connection] = now_s + HEAD_S
+
+    def rests(self, connection: Connection, now_s: float) -> None:
+        """Keep a connection whose request was answered, for another one."""
+        self._idle[connection] = now_s + IDLE_S + UNREAD_S
+
+    def leaves(self, connection: Connection) -> None:
+        """Wait no more for a connection: its head is whole, or it is gone."""
+        self._opening.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def is_idle(self, connection: Connection) -> bool:
+        """Whether a connection waits for the first byte of another head."""
+        return connection in self._idle
+
+    def make_room(self, newcomer: Connection) -> bool:
+        """Cut who has waited longest without a head, else who is idle; False if there is nobody."""
+        for waiting in (self._opening, self._idle):
+            oldest = next(iter(waiting), newcomer)
+            if oldest is not newcomer:
+                self.leaves(oldest)
+                oldest.transport.abort()
+                return True
+        return False
+
+    async def cut(self) -> None:
+        """Cut those whose time is over."""
+        now_s = asyncio.get_running_loop().time()
+        for waiting in (self._opening, self._idle):
+            late = []
+            for connection, until_s in waiting.items():
+                if until_s > now_s:
+                    break
+                late.append(connection)
+            for connection in late:
+                self.leaves(connection)
+                connection.end()
+
+
+class _HeadTooLargeError(Exception):
+    """A head, or what follows a body, has too much in it."""
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, within bounds."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        connections: Connections,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._all = connections
+        #: Bytes that came since the parser last told of a whole head or a part of a body.
+        self._untold = 0
+        self._chunk = 0
+        self._is_told = False
+        self._refused: Problem | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Await a head; with too many others, in the place of one that waits."""
+        super().connection_made(transport)
+        self._all.opens(self, self.loop.time())
+        if len(self.connections) > self._all.most and not self._all.make_room(self):
+            self._all.leaves(self)
+            self._answer(
+                Problem(503, "TOO_MANY_CONNECTIONS", "every connection is in use", retry_after_s=2)
+            )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._all.leaves(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; refuse what only grows."""
+        self._chunk, self._is_told = len(data), False
+        super().data_received(data)
+        if self._is_told:
+            self._untold = 0
+        elif not self.transport.is_closing():
+            self._untold += self._chunk
+            if self._untold > HEAD_BYTES:
+                self._answer(_too_large())
+        if self._all.is_idle(self) and not self.transport.is_closing():
+            self._all.opens(self, self.loop.time())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field. Raises for one too many, which the parser passes on."""
+        if len(self.headers) >= HEAD_FIELDS:
+            self._refuse()
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin the request of a whole head."""
+        self._is_told = True
+        if self._untold + self._chunk > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
+            self._refuse()
+        self._all.leaves(self)
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of a body; its size is the route's to bound."""
+        self._is_told = True
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next head, also of a caller who has not read the answer yet."""
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if is_last and self in self.connections:
+            self._all.rests(self, self.loop.time())
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or was refused."""
+        self._answer(self._refused or Problem(400, "INVALID_HTTP", "this is no HTTP/1.1 request"))
+
+    def end(self) -> None:
+        """Cut the connection; who has sent half a head is told why."""
+        if self._untold and not self.transport.is_closing():
+            detail = f"the request's head took over {HEAD_S:.0f} s"
+            self._answer(Problem(408, "HEAD_TOO_SLOW", detail))
+        else:
+            self.transport.abort()
+
+    def _refuse(self) -> None:
+        self._refused = _too_large()
+        raise _HeadTooLargeError
+
+    def _head_bytes(self) -> int:
+        fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers)
+        return len(self.url) + fields
+
+    def _answer(self, problem: Problem) -> None:
+        """Send a problem and close; in the middle of another answer only close."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()
+            return
+        response = problem.response()
+        fields = [
+            *self.server_state.default_headers,
+            *response.raw_headers,
+            *SECURITY,
+            (b"connection", b"close"),
+        ]
+        head = b"".join(b"%b: %b\r\n" % field for field in fields)
+        told = STATUS_LINE[problem.status_code] + head + b"\r\n" + bytes(response.body)
+        self.transport.write(told)
+        self.transport.close()
+
+
+def _too_large() -> Problem:
+    return Problem(
+        431,
+        "HEAD_TOO_LARGE",
+        f"the request's head is over {HEAD_BYTES} bytes or {HEAD_FIELDS} fields",
+    )

@@ -276,7 +276,7 @@ def info_of(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check(info: Mapping[str, Any], settings: Settings) -> Talk[None]:
-    """Raise for a store that cannot hold our state; warn of one that can lose it."""
+    """Raise for a store that cannot hold our state, or not yet; warn of one that can lose it."""
     if int(info.get("cluster_enabled", 0)):
         raise StoreUnsupported(
             "store: it is a cluster; fairlane's scripts touch many keys, so name a single "
@@ -287,6 +287,9 @@ def _check(info: Mapping[str, Any], settings: Settings) -> Talk[None]:
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST[name]:
         oldest = ".".join(map(str, _OLDEST[name]))
         raise StoreUnsupported(f"store: {name} {version} is too old; {oldest} is the oldest")
+    if int(info.get("loading", 0)):
+        # Only then does it say what it will do: until its log is read, it says that it has none.
+        raise StoreUnavailable("store: it is loading its data; try again when it is done")
     risks = []
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":

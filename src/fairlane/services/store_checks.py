@@ -19,7 +19,9 @@ _MEMORY_PERCENT: Final = 90
 
 
 def durability(found: Probe) -> str:
-    """Return what the store does so that its data survives it, in one word."""
+    """Return what the store does so that its data survives it, in one word; '' while it loads."""
+    if _number(found, "loading"):
+        return ""
     if found.info.get("aof_enabled") in (1, "1"):
         fsync = found.options.get("appendfsync")
         return f"aof-{fsync}" if fsync else "aof"
@@ -58,7 +60,7 @@ def _durability(found: Probe) -> Iterator[Check]:
     if kept in risks:
         step = "set `appendonly yes` and `appendfsync everysec`"
         yield Check("durability", _risk(found.settings), f"{kept}: {risks[kept]}", step)
-    else:
+    elif kept:
         yield Check("durability", Verdict.OK, kept)
 
 

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fairlane import AsyncClient, Client, Settings, verbs
 from fairlane.http.events import EventStream
-from fairlane.http.feed import BEHIND, Feed, Watcher
+from fairlane.http.feed import BEHIND, MOST_MISSED, Feed, Watcher
 from fairlane.http.gate import Gate
 from support.eventually import eventually
 from support.service import Service, is_problem, served
@@ -117,6 +117,79 @@ def test_an_id_that_the_stream_does_not_reach_is_answered_by_a_snapshot(watched:
         on.client.enqueue(mac(1), "text", {})
         watcher = await on.feed.watch("1-0")
         assert (await told(watcher))[1] == "snapshot"
+
+    watched(scenario)
+
+
+def test_who_missed_too_much_gets_a_snapshot_and_goes_on(watched: Any) -> None:
+    """He is not told to come back by the same id, for ever."""
+
+    async def scenario(on: Watched) -> None:
+        on.client.enqueue(mac(1), "text", {})
+        first = await on.feed.watch("")
+        last, _, _ = await told(first)
+        on.feed.leave(first)
+        ids = [f"t{number}" for number in range(MOST_MISSED // 2 + 1)]
+        for at in range(0, len(ids), 100):
+            part = ids[at : at + 100]
+            on.client.run_many(
+                [verbs.Enqueue(mac(2), "text", {}, task_id=task_id) for task_id in part]
+                + [verbs.Cancel(task_id) for task_id in part]
+            )
+        again = await on.feed.watch(last)
+        newest, kind, data = await told(again)
+        assert kind == "snapshot"
+        assert data["lanes"]
+        on.client.enqueue(mac(1), "text", {})
+        await on.feed.look()
+        _, kind, data = await told(again)
+        assert (kind, len(data["events"])) == ("delta", 1)
+        on.feed.leave(again)
+
+        third = await on.feed.watch(newest)
+        assert (await told(third))[1] == "delta"
+
+    watched(scenario)
+
+
+def test_each_who_comes_is_told_the_levels(watched: Any) -> None:
+    """Also when nobody has watched for a while, and whatever was read meanwhile."""
+
+    async def scenario(on: Watched) -> None:
+        for looks in (0, 1, 2):
+            for _ in range(looks):
+                await on.feed.look()
+            on.client.enqueue(mac(1), "text", {})
+            watcher = await on.feed.watch("")
+            _, kind, data = await told(watcher)
+            assert (kind, data["totals"]["pending"]) == ("snapshot", looks + 1)
+            on.feed.leave(watcher)
+
+    watched(scenario)
+
+
+def test_what_happens_while_one_reads_what_he_missed_is_told_too(watched: Any) -> None:
+    async def scenario(on: Watched) -> None:
+        on.client.enqueue(mac(3), "text", {})
+        first = await on.feed.watch("")
+        last, _, _ = await told(first)
+        read = on.feed._missed
+
+        async def slowly(after: str) -> Any:
+            missed = await read(after)
+            task_ids.append(on.client.enqueue(mac(2), "text", {}).task_id)
+            looking = asyncio.create_task(on.feed.look())
+            await asyncio.wait([looking], timeout=0.5)
+            running.append(looking)
+            return missed
+
+        task_ids = [on.client.enqueue(mac(1), "text", {}).task_id]
+        running: list[asyncio.Task[None]] = []
+        on.feed._missed = slowly  # type: ignore[method-assign]
+        again = await on.feed.watch(last)
+        await running[0]
+        seen = [event["tasks"] for _ in range(2) for event in (await told(again))[2]["events"]]
+        assert seen == [[task_id] for task_id in task_ids]
 
     watched(scenario)
 

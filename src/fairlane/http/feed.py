@@ -30,6 +30,8 @@ EVERY_S: Final = 0.5
 BEHIND: Final = 32
 #: Events that one message tells; of more it tells how many it left out, the oldest.
 MOST_EVENTS: Final = 200
+#: Who missed more gets a snapshot: the rest of what may wait for him is for what comes meanwhile.
+MOST_MISSED: Final = BEHIND // 2 * MOST_EVENTS
 #: What one look reads: the rest is for the next.
 _PAGE, _PAGES = 1_000, 10
 _encode: Final = msgspec.json.Encoder().encode
@@ -92,32 +94,35 @@ class Feed:
     async def watch(self, after: str) -> Watcher:
         """Return a new watcher, who gets what follows `after`, or a snapshot first if it is empty.
 
-        An id that the stream does not reach back to is answered by a snapshot as well. Raises
-        StoreError, InvalidData for what is no event id.
+        An id that the stream does not reach back to is answered by a snapshot as well, and so is
+        one that is over `MOST_MISSED` events old. Raises StoreError, InvalidData for what is no
+        event id.
         """
         await self.start()
-        await self.look()
+        await self.look(for_snapshot=True)
         watcher = Watcher()
-        missed = await self._missed(after) if after else None
-        if missed is None:
-            watcher.tell(self._snapshot())
-        for at in range(0, len(missed or ()), MOST_EVENTS):
-            part = (missed or [])[at : at + MOST_EVENTS]
-            if not watcher.tell(message("delta", {"events": _told(part)}, part[-1].event_id)):
-                break
-        self._watchers.add(watcher)
+        # What is read meanwhile would be told to those who watch already, and to nobody else.
+        async with self._looking:
+            missed = await self._missed(after) if after else None
+            if missed is None:
+                watcher.tell(self._snapshot())
+            for at in range(0, len(missed or ()), MOST_EVENTS):
+                part = (missed or [])[at : at + MOST_EVENTS]
+                watcher.tell(message("delta", {"events": _told(part)}, part[-1].event_id))
+            self._watchers.add(watcher)
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
         """Forget a watcher."""
         self._watchers.discard(watcher)
 
-    async def look(self) -> None:
-        """Read what is new, and tell it."""
+    async def look(self, *, for_snapshot: bool = False) -> None:
+        """Read what is new, and tell it; the levels only if there is somebody to tell."""
         async with self._looking:
             try:
                 events = await self._new_events()
-                levels = await self._read_levels() if self._watchers or not self._levels else None
+                is_asked = for_snapshot or self._watchers
+                levels = await self._read_levels() if is_asked else self._levels
             except FairlaneError as error:
                 if self._in_trouble != error.code:
                     self._in_trouble = error.code
@@ -127,10 +132,10 @@ class Feed:
             observer(events)
         changed = {
             name: level
-            for name, level in (levels or {}).items()
+            for name, level in levels.items()
             if level != self._levels.get(name) and name != "now"
         }
-        self._levels = levels or {}
+        self._levels = levels
         if self._in_trouble:
             self._in_trouble = ""
             self._tell(self._snapshot())
@@ -181,7 +186,7 @@ class Feed:
         }
 
     async def _missed(self, after: str) -> list[Event] | None:
-        """Return the events between an id and where the feed stands; None if some are gone."""
+        """Return the events between an id and where it stands; None if too many or some gone."""
         await self._gate.ask(self._gate.client.events(after, limit=1))  # which checks the id
         oldest = await self._gate.ask(self._gate.client.events(limit=1))
         if after != "-" and (not oldest or _order(after) < _order(oldest[0].event_id)):
@@ -190,6 +195,8 @@ class Feed:
         for _ in range(_PAGES):
             part = await self._gate.ask(self._gate.client.events(after, limit=_PAGE))
             missed += [one for one in part if _order(one.event_id) <= _order(self._position)]
+            if len(missed) > MOST_MISSED:
+                return None
             if len(part) < _PAGE:
                 return missed
             after = part[-1].event_id

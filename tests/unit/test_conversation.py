@@ -108,7 +108,7 @@ def test_a_store_that_can_lose_data_is_told_or_refused(
 
 @pytest.mark.parametrize("durability", ["warn", "strict"])
 def test_a_store_that_loads_is_judged_when_it_has_loaded(durability: str) -> None:
-    """It says `aof_enabled:0` until it has read its append-only file, as valkey 9 and redis 7 do."""
+    """It says `aof_enabled:0` until it has read its append-only file, as both servers do."""
     talk = Session(Settings(durability=durability)).open()
     next(talk)
     with pytest.raises(StoreUnavailable, match="loading"):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from fairlane import model
 from fairlane.errors import CorruptReply
 from fairlane.model import TaskState
+from fairlane.timeline import timeline
 
 _LAST_MS: Final = 253_402_300_799_999
 
@@ -48,6 +49,22 @@ class Task(Answer):
     cause: str
     error: str
     result: dict[str, Any] | None
+
+
+class Happening(Answer):
+    """Something that happened to a task; `due` is to come."""
+
+    event: str
+    at: str | None
+    attempt: int
+    worker: str
+    detail: str
+
+
+class TaskWithTimeline(Task):
+    """A task's record, and what happened to it in order of time."""
+
+    timeline: list[Happening]
 
 
 class Cancelled(Answer):
@@ -192,6 +209,21 @@ def task(record: model.TaskRecord) -> Task:
         error=record.error,
         result=_object(record.result),
     )
+
+
+def task_with_timeline(record: model.TaskRecord) -> TaskWithTimeline:
+    """Return a task's record with its timeline. Raises CorruptReply for bytes that are no JSON."""
+    told = [
+        Happening(
+            event=each.event,
+            at=when(each.at_ms),
+            attempt=each.attempt,
+            worker=each.worker,
+            detail=each.detail,
+        )
+        for each in timeline(record)
+    ]
+    return TaskWithTimeline(**task(record).model_dump(), timeline=told)
 
 
 def limits(found: model.DeviceLimits) -> DeviceLimits:

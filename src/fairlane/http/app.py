@@ -27,6 +27,7 @@ from fairlane.http import (
     levels,
     metrics,
     problem,
+    search,
     session,
     tasks,
 )
@@ -41,6 +42,7 @@ from fairlane.settings import Settings
 
 _ROUTERS: Final = (
     tasks.router,
+    search.router,
     devices.router,
     dead.router,
     levels.router,

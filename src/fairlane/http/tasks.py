@@ -32,9 +32,9 @@ class Force(BaseModel):
     summary=sentence(verbs.InspectTask),
     responses=problems(401, 403, 404, 422, 503),
 )
-async def inspect_task(request: Request, task_id: TaskIdInPath) -> answer.Task:
-    """Answer the record of a task."""
-    return answer.task(await _seen(request, task_id, caller(request)))
+async def inspect_task(request: Request, task_id: TaskIdInPath) -> answer.TaskWithTimeline:
+    """Answer the record of a task, with what happened to it."""
+    return answer.task_with_timeline(await _seen(request, task_id, caller(request)))
 
 
 @router.delete(

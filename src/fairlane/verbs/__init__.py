@@ -20,6 +20,7 @@ from fairlane.verbs.levels import (
     Watermark,
 )
 from fairlane.verbs.processes import Announce, InspectProcesses, Withdraw
+from fairlane.verbs.search import FindTasks
 from fairlane.verbs.setup import Join, Migrate
 from fairlane.verbs.tasks import (
     Cancel,
@@ -54,6 +55,7 @@ __all__ = [
     "Enqueue",
     "EnqueueMany",
     "Fail",
+    "FindTasks",
     "Finish",
     "ForgetFiles",
     "Heartbeat",

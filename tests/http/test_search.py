@@ -1,0 +1,102 @@
+"""Tasks searched for over HTTP."""
+
+from __future__ import annotations
+
+from fairlane import verbs
+from support.issuer import SECRET, issued
+from support.service import Service, bearer, is_problem
+from support.store import mac
+
+PATH = "/v1/tasks"
+
+
+def test_a_search_says_what_it_found_and_where_to_go_on(service: Service) -> None:
+    for number in range(5):
+        service.store.enqueue(mac(number), "text", {"secret": number}, task_id=f"t{number}")
+    seen, cursor = [], ""
+    for _ in range(4):
+        page = service.ask("GET", PATH, params={"limit": 2, "cursor": cursor}).json()
+        seen += [task["task_id"] for task in page["tasks"]]
+        assert page["finished"] is (page["next_cursor"] is None)
+        cursor = page["next_cursor"]
+        if page["finished"]:
+            break
+    assert seen == ["t4", "t3", "t2", "t1", "t0"]
+    assert "data" not in page["tasks"][0] if page["tasks"] else True
+    assert page["ended_since"] is not None
+
+
+def test_every_filter_over_http(service: Service) -> None:
+    service.store.enqueue(mac(1), "text", {}, task_id="one")
+    service.store.enqueue(mac(2), "ocr", {}, task_id="two")
+    (leased,) = service.store.run(verbs.Claim("text", 1)).leased
+    service.store.run(verbs.Start("one", leased.attempt, "worker", "run"))
+    service.store.run(verbs.Fail("one", leased.attempt, "handler", "<script>", final=True))
+    for query, expected in (
+        ({"state": "failed"}, ["one"]),
+        ({"state": "pending"}, ["two"]),
+        ({"mac": "0200.0000.0001"}, ["one"]),
+        ({"task_type": "ocr"}, ["two"]),
+        ({"cause": "handler"}, ["one"]),
+        ({"q": "<SCRIPT"}, ["one"]),
+        ({"q": "tw"}, ["two"]),
+        ({"created_before": "2020-01-01T00:00:00Z"}, []),
+        ({"created_after": "2020-01-01T00:00:00Z", "q": "one"}, ["one"]),
+    ):
+        page = service.ask("GET", PATH, params=query).json()
+        assert [task["task_id"] for task in page["tasks"]] == expected, query
+        assert page["finished"]
+
+
+def test_a_search_that_is_none(service: Service) -> None:
+    for query in ("state=lost", "limit=0", "created_after=1", "colour=red"):
+        assert is_problem(service.ask("GET", f"{PATH}?{query}"), 422, "INVALID_REQUEST")
+    for mac_ in ("zz", ""):
+        assert is_problem(service.ask("GET", f"{PATH}?mac={mac_}"), 422, "INVALID_MAC")
+    assert is_problem(service.ask("GET", f"{PATH}?cursor=x"), 422, "INVALID_DATA")
+
+
+def test_each_role_finds_what_it_may_see(store_url: str) -> None:
+    service = Service(store_url, token_secret=SECRET)
+    try:
+        service.store.enqueue(mac(1), "text", {}, task_id="one", site="lab")
+        service.store.enqueue(mac(2), "text", {}, task_id="two")
+
+        def found(token: str, **query: str) -> list[str]:
+            page = service.ask("GET", PATH, params=query, headers=bearer(token))
+            assert page.status_code == 200, page.text
+            return [task["task_id"] for task in page.json()["tasks"]]
+
+        def refused(token: str, **query: str) -> bool:
+            answer = service.ask("GET", PATH, params=query, headers=bearer(token))
+            return is_problem(answer, 403, "FORBIDDEN")
+
+        for role in ("viewer", "operator", "producer"):
+            assert found(issued(service, role)) == ["two", "one"]
+        device = issued(service, "device", mac(1))
+        assert found(device) == found(device, mac=mac(1)) == found(device, q="on") == ["one"]
+        # A device that searches for another one's address, or for its task by its id.
+        assert found(device, q="two") == []
+        assert refused(device, mac=mac(2))
+        lab = issued(service, "producer", site="lab")
+        assert found(lab, mac=mac(1)) == ["one"]
+        assert refused(lab)
+        assert refused(lab, mac=mac(2))
+    finally:
+        service.close()
+
+
+def test_a_task_tells_its_timeline(service: Service) -> None:
+    service.store.enqueue(mac(1), "text", {}, task_id="one")
+    (leased,) = service.store.run(verbs.Claim("text", 1)).leased
+    service.store.run(verbs.Start("one", leased.attempt, "host:1:a", "run"))
+    service.store.run(verbs.Finish("one", leased.attempt, {"found": 1}))
+    told = service.ask("GET", f"{PATH}/one").json()
+    assert [each["event"] for each in told["timeline"]] == [
+        "accepted",
+        "claimed",
+        "started",
+        "done",
+    ]
+    assert (told["timeline"][2]["worker"], told["result"]) == ("host:1:a", {"found": 1})
+    assert told["timeline"][3]["at"] == told["ended_at"]

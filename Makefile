@@ -13,7 +13,7 @@ ARGS ?=
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt check demo up test bench chaos guarantees soak clean lock
+.PHONY: help fmt check demo up test bench chaos guarantees soak docs clean lock
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -57,8 +57,12 @@ guarantees: ## Write the table of docs/guarantees.md from the last report of mak
 soak: $(READY) ## Inject random faults under load for MINUTES=10, and check that nothing is lost or grows
 	$(BIN)/python tools/soak.py --minutes $(MINUTES) $(ARGS)
 
+docs: $(READY) ## Build the documentation's site into site/; a link that leads nowhere fails
+	$(BIN)/python tools/docs.py
+	$(BIN)/zensical build --strict
+
 clean: ## Remove what was built; the store's data in .fairlane stays
-	rm -rf $(VENV) .bench build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench build dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 lock: $(READY) ## Write requirements.lock anew, at the newest releases that pyproject.toml allows

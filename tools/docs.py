@@ -4,21 +4,26 @@
     python tools/docs.py --check   exit with 1 and name the pages that are stale
 
 The rule: a table stands between `<!-- begin NAME -->` and `<!-- end NAME -->`, and nobody edits it
-by hand; what it says comes from `fairlane.settings` and `fairlane.keys`.
+by hand; what it says comes from the settings, the keyspace, the commands and the OpenAPI.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
+import rich_click as click  # noqa: E402
+
+from fairlane.cli import cli  # noqa: E402
+from fairlane.http import create_app  # noqa: E402
 from fairlane.keys import ABNORMAL, TABLE  # noqa: E402 - the tool runs without an installation
 from fairlane.settings import SEED, Settings  # noqa: E402
 
@@ -53,11 +58,65 @@ def keys() -> str:
     )
 
 
+def commands() -> str:
+    """Return every command with its help and its options."""
+    return "\n".join(_command(["fairlane"], cli))
+
+
+def _command(path: Sequence[str], command: click.Command) -> Iterator[str]:
+    name = " ".join(path)
+    context = click.Context(command, info_name=name)
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"## `{name}`\n\n```\n{name} {usage}\n```\n\n{cleandoc(command.help or '')}\n"
+    options = [
+        (", ".join(f"`{flag}`" for flag in _flags(option)), _takes(option), option.help or "")
+        for option in command.params
+        if isinstance(option, click.Option) and not option.hidden
+    ]
+    if options:
+        yield table(("option", "takes", "what it does"), options)
+    if isinstance(command, click.Group):
+        for part in command.list_commands(context):
+            found = command.get_command(context, part)
+            if found is not None and not found.hidden:
+                yield from _command([*path, part], found)
+
+
+def _flags(option: click.Option) -> list[str]:
+    return [*option.opts, *option.secondary_opts]
+
+
+def _takes(option: click.Option) -> str:
+    if option.is_flag:
+        return ""
+    shown = option.make_metavar(click.Context(cli)).replace("[", "").replace("]", "").lower()
+    if option.show_default and option.default is not None and isinstance(option.default, str | int):
+        shown = f"{shown} ({option.default})"
+    return f"{shown}, repeated" if option.multiple else shown
+
+
+def routes() -> str:
+    """Return every route of the HTTP service, and what it answers."""
+    paths = create_app(Settings(store_url="redis://")).openapi()["paths"]
+    rows = (
+        (
+            f"`{method.upper()} {path}`",
+            operation.get("summary", ""),
+            ", ".join(sorted(operation["responses"])),
+        )
+        for path, methods in sorted(paths.items())
+        for method, operation in methods.items()
+    )
+    return table(("request", "does", "answers"), rows)
+
+
 #: The tables by the name of their block.
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "SHARED": lambda: settings(shared=True),
     "PROCESS": lambda: settings(shared=False),
     "KEYS": keys,
+    "COMMANDS": commands,
+    "ROUTES": routes,
 }
 
 

@@ -46,7 +46,7 @@ def up(settings: Settings, tmp_path: Path) -> Iterator[Program]:
     """Give a running `fairlane up`, ready."""
     command = [*COMMAND, "up", "--concurrency=1"]
     with Program(command, tmp_path / "up.log", settings.environ(), watched=False) as up:
-        eventually(lambda: "ready:" in up.output(), 30.0)
+        eventually(lambda: "ready:" in up.output(), 60.0)
         yield up
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -55,7 +56,24 @@ def test_the_readme_has_commands_to_check() -> None:
     assert "detect -" in found
 
 
-@each_page
+def test_the_site_has_every_page_and_no_link_that_leads_nowhere(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    named = set(re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")))
+    written = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert named == {page for page in written if not re.match(r"adr/\d", page)}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "cli.md"], ids=str)
 def test_every_command_of_a_page_is_one_with_these_options(page: Path) -> None:
     context = click.Context(cli, info_name="fairlane")
     for name, *arguments in commands(page):

@@ -80,6 +80,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         row.seconds = round(time.monotonic() - began, 1)
         progress.advance(bar)
+        _report(item.config)
         progress.console.print(
             f"{row.id:<4} {row.outcome:<7} {row.seconds:6.1f} s  {row.injected}: {row.told()}",
             style=None if row.outcome == "passed" else "yellow",
@@ -106,9 +107,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if _SHOWN in config.stash:
         config.stash[_SHOWN][0].stop()
+    _report(config)
+
+
+def _report(config: pytest.Config) -> None:
+    """Write what was measured so far: a run that is ended half way has measured something too."""
     path = config.option.report
-    if path is not None:
-        rows = [row for row in config.stash.get(_ROWS, {}).values() if row.outcome]
+    if path is not None and _ROWS in config.stash:
+        rows = [row for row in config.stash[_ROWS].values() if row.outcome]
         suite = config.stash[_SUITE]
         write(rows, suite, path)
 

@@ -59,6 +59,13 @@ class Program:
         """Whether the program has not ended yet."""
         return self._process.poll() is None
 
+    def owns(self, pid: int) -> bool:
+        """Whether a process is of this program's session: numbers are used again."""
+        try:
+            return os.getsid(pid) == self._process.pid
+        except ProcessLookupError:
+            return False
+
     def kill(self) -> None:
         """Kill the program itself (-9) and leave what it started alone."""
         os.kill(self.pid, signal.SIGKILL)

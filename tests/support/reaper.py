@@ -9,15 +9,20 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from collections import Counter
 from contextlib import suppress
 from typing import Final
 
 import psutil
 
+from fairlane.verbs import InspectProcesses
 from support.processes import Program
 from support.stage import Stage
 from support.system import TEXT
+
+#: What has been there as long takes part in the work.
+_SETTLED_S: Final = 2.0
 
 
 class Reaper:
@@ -37,21 +42,19 @@ class Reaper:
         self._programs: dict[str, Program] = {}
         self._names = [f"worker-{at}" for at in range(workers)]
         self._names += [f"dispatcher-{at}" for at in range(dispatchers)]
+        self._seen_s: dict[int, float] = {}
         self.revive()
 
     def strike(self) -> bool:
-        """Kill one process; False when none of the drawn part lives now."""
-        part = self._random.choices(("child", "worker", "dispatcher"), (90, 6, 4))[0]
+        """Kill one process; False when none of the drawn part is at work now."""
+        part = self._random.choices(("child", "worker", "dispatcher"), (88, 7, 5))[0]
         kind = "dispatcher" if part == "dispatcher" else "worker"
-        living = [
-            program
-            for name, program in self._programs.items()
-            if name.startswith(kind) and program.is_running()
-        ]
-        # A part that is only starting is no target: nothing would be hit but a start.
-        victims = [program.pid for program in living] if self._is_working() else []
-        if part == "child":
-            victims = [pid for program in living for pid in _children(program)]
+        settled = self._settled()
+        victims = []
+        for name, program in self._programs.items():
+            if name.startswith(kind) and program.pid in settled and program.is_running():
+                found = _children(program) if part == "child" else [program.pid]
+                victims += [pid for pid in found if program.owns(pid)]
         if not victims:
             return False
         with suppress(ProcessLookupError):
@@ -76,8 +79,16 @@ class Reaper:
         """Return a random time up to `most_s`."""
         return self._random.uniform(0.0, most_s)
 
-    def _is_working(self) -> bool:
-        return self._stage.system.lane().slots > 0
+    def _settled(self) -> set[int]:
+        """Return the processes that have announced themselves some time ago.
+
+        One that is only starting is no target: nothing would be hit but a start.
+        """
+        now_s = time.monotonic()
+        for process in self._stage.system.client.run(InspectProcesses()).living:
+            pid = process.process_id.split(":")[1]
+            self._seen_s.setdefault(int(pid), now_s)
+        return {pid for pid, since_s in self._seen_s.items() if now_s - since_s > _SETTLED_S}
 
     def _start(self, name: str) -> Program:
         if name.startswith("dispatcher"):

@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Final, Self
 
+import redis
+
 from fairlane.errors import NotFound
 from fairlane.model import TERMINAL, Event, TaskRecord
 from fairlane.verbs import InspectTask, InspectTotals
+from support.eventually import eventually
 from support.system import System
 
 #: A stream of this length holds all events of every fault here.
@@ -112,9 +115,17 @@ class History:
 
 
 def now_ms(system: System) -> int:
-    """Return the store's time."""
-    seconds, micros = system.redis.time()
-    return int(seconds) * 1000 + int(micros) // 1000
+    """Return the store's time; one that is being replaced is asked until another one answers."""
+
+    def told() -> tuple[int, int]:
+        try:
+            seconds, micros = system.redis.time()
+        except redis.ConnectionError as error:
+            raise AssertionError(f"the store: {error}") from error
+        return int(seconds), int(micros)
+
+    seconds, micros = eventually(told, 30.0)
+    return seconds * 1000 + micros // 1000
 
 
 def tally(

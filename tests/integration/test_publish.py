@@ -69,6 +69,25 @@ def test_a_message_is_what_send_task_would_send_without_what_is_none(system: Sys
     assert ours.content_encoding == celerys.content_encoding
 
 
+def test_each_message_has_a_delivery_tag_of_its_own(system: System) -> None:
+    """A worker keeps what it has not acknowledged by its tag."""
+    app = make_app(system.settings)
+    task, *others = leased(3)
+    publisher(app)([task, task, *others])
+    tags = [message.delivery_tag for message in taken(app)]
+    assert len(set(tags)) == 4
+    assert "" not in tags
+
+
+def test_nothing_of_the_form_is_left_in_a_message(system: System) -> None:
+    app = make_app(system.settings)
+    publisher(app)(leased(1))
+    (message,) = taken(app)
+    told = repr((message.payload, message.headers, message.properties, message.delivery_info))
+    assert "nobody" not in told
+    assert "987654321" not in told
+
+
 def test_a_round_goes_out_in_order_and_so_does_the_next(system: System) -> None:
     app = make_app(system.settings)
     publish = publisher(app)

@@ -12,8 +12,10 @@ import json
 import logging
 import os
 import threading
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 from typing import Any, Final
 
 from celery import Celery, signals
@@ -21,7 +23,14 @@ from kombu.exceptions import KombuError
 
 from fairlane.celery.beat import execute_name
 from fairlane.client import Client
-from fairlane.errors import InvalidTaskId, NotFound, StaleAttempt, StoreUnavailable, TaskEnded
+from fairlane.errors import (
+    FairlaneError,
+    InvalidTaskId,
+    NotFound,
+    StaleAttempt,
+    StoreUnavailable,
+    TaskEnded,
+)
 from fairlane.ids import checked_task_id
 from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
@@ -35,6 +44,8 @@ log = logging.getLogger("fairlane.publish")
 _PERSISTENT: Final = 2
 
 
+#: The task of a message that is only a form; its id and attempt stand nowhere else in one.
+_NOBODY: Final = Leased("fairlane-nobody", 987_654_321, "", "")
 #: LPUSH where the server's memory is full: a message is small, and what it starts makes room.
 _PUSH: Final = "#!lua flags=allow-oom\nreturn redis.call('LPUSH', KEYS[1], unpack(ARGV))"
 
@@ -133,8 +144,14 @@ class _Form:
         # What is not there is None to a worker, and every field is encoded here and decoded there.
         self._headers = {name: value for name, value in headers.items() if value not in (None, {})}
         self._tail = f", {json.dumps(body[1])}, {json.dumps(body[2])}]"
+        self._entry: _Entry | None = None
 
-    def filled(self, task: Leased, channel: Any) -> Any:
+    def body(self, task: Leased) -> bytes:
+        """Return the body of a task's message."""
+        # A task id has no letter that JSON would escape.
+        return f'[["{task.task_id}", {task.attempt}]{self._tail}'.encode()
+
+    def message(self, task: Leased, channel: Any) -> Any:
         """Return a task's message, as a channel takes it."""
         message_id = f"{task.task_id}.{task.attempt}"
         headers = {
@@ -143,18 +160,60 @@ class _Form:
             "root_id": message_id,
             "argsrepr": f"('{task.task_id}', {task.attempt})",
         }
-        # A task id has no letter that JSON would escape.
-        body = f'[["{task.task_id}", {task.attempt}]{self._tail}'.encode()
         properties = {"correlation_id": message_id, "reply_to": "", "delivery_mode": _PERSISTENT}
-        return channel.prepare_message(body, 0, "application/json", "utf-8", headers, properties)
+        return channel.prepare_message(
+            self.body(task), 0, "application/json", "utf-8", headers, properties
+        )
+
+    def entry(self, channel: Any) -> _Entry:
+        """Return what a Redis channel puts into the queue's list for such a message."""
+        if self._entry is None:
+            self._entry = _Entry(self, channel)
+        return self._entry
+
+
+class _Entry:
+    """What a Redis broker's list holds for a message, with blanks for the task and its attempt.
+
+    kombu writes one for a task that is none, so the form is kombu's own; writing each anew is what
+    costs most of a publishing.
+    """
+
+    def __init__(self, form: _Form, channel: Any) -> None:
+        self._form = form
+        pushed: list[tuple[str, tuple[str, str]]] = []
+        message = form.message(_NOBODY, channel)
+        told = SimpleNamespace(add=lambda command, *args: pushed.append((command, args)))
+        channel.basic_publish(message, exchange="", routing_key=form.queue, _publish_batch=told)
+        ((command, (self.key, text)),) = pushed
+        if command != "lpush":
+            raise FairlaneError(f"kombu publishes by {command}; this release is not known here")
+        blanks = {
+            message["body"]: "{body}",
+            message["properties"]["delivery_tag"]: "{tag}",
+            f"{_NOBODY.task_id}.{_NOBODY.attempt}": "{id}.{attempt}",
+            _NOBODY.task_id: "{id}",
+            str(_NOBODY.attempt): "{attempt}",
+        }
+        text = text.replace("{", "{{").replace("}", "}}")
+        for blank, name in blanks.items():
+            text = text.replace(blank, name)
+        self._fill: Final = text.format
+
+    def of(self, task: Leased) -> str:
+        """Return the entry of a task."""
+        return self._fill(
+            body=b64encode(self._form.body(task)).decode(),
+            tag=os.urandom(16).hex(),
+            id=task.task_id,
+            attempt=task.attempt,
+        )
 
 
 class _Line:
-    """A thread's own connection to the broker, with a batch that serves for all rounds.
+    """A thread's own connection to the broker, with a pipeline that serves for all rounds.
 
-    A new batch makes a new driver's client, which costs more than the messages of a round. The
-    batch is the channel's, not the producer's, which would work out anew for each message where it
-    goes and how it is encoded.
+    A new one makes a new driver's client, which costs more than the messages of a round.
     """
 
     def __init__(self, app: Celery) -> None:
@@ -180,34 +239,33 @@ class _Line:
         if self._batch is None:
             self._batch = channel.create_publish_batch(max_size=MAX_WANT)
             self._open.callback(self._batch.close)
+        entries: dict[str, list[str]] = {}
+        for task in tasks:
+            entry = forms[task.task_type].entry(channel)
+            entries.setdefault(entry.key, []).append(entry.of(task))
         try:
             for queue in {form.queue for form in forms.values()} - self._declared:
                 self._producer.maybe_declare(self._app.amqp.queues[queue])
                 self._declared.add(queue)
-            self._fill(self._batch, tasks, forms)
+            self._push(entries)
         except Exception as error:
             if not _is_full(error):
                 raise
-            self._batch.close()
-            self._batch = None
-            self._send_to_full(tasks, forms)
+            self._push_into_full(entries)
 
-    def _fill(self, batch: Any, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
-        for task in tasks:
-            form = forms[task.task_type]
-            message = form.filled(task, self._producer.channel)
-            batch.publish(message, exchange="", routing_key=form.queue)
-        batch.flush()
+    def _push(self, entries: Mapping[str, Sequence[str]]) -> None:
+        for key, texts in entries.items():
+            self._batch.pipeline.lpush(key, *texts)
+        self._batch.pipeline.execute()
 
-    def _send_to_full(self, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
+    def _push_into_full(self, entries: Mapping[str, Sequence[str]]) -> None:
         """Publish to a Redis at its memory limit, which accepts no more and has to drain.
 
         What was sent before it said so may go twice, and runs once.
         """
-        with closing(self._producer.channel.create_publish_batch(max_size=MAX_WANT)) as batch:
-            evaluate = batch.pipeline.eval
-            batch.pipeline.lpush = lambda key, *values: evaluate(_PUSH, 1, key, *values)
-            self._fill(batch, tasks, forms)
+        for key, texts in entries.items():
+            self._batch.pipeline.eval(_PUSH, 1, key, *texts)
+        self._batch.pipeline.execute()
 
     def close(self) -> None:
         """Let go of the connection, however broken."""

@@ -24,9 +24,9 @@ from fairlane.errors import (
 )
 from fairlane.keys import Keys
 from fairlane.model import Event, Fullness, Seen
-from fairlane.scripts import PREFIX, Library, is_library, load
+from fairlane.scripts import PREFIX, Library, is_library, library_of
 from fairlane.settings import Settings
-from fairlane.verbs import CheckEpoch, Join, Measure, Migrate, Overload, Verb
+from fairlane.verbs import CheckEpoch, Join, Measure, Migrate, Overload, Reconcile, Verb
 from fairlane.verbs.verb import Arg, pairs, text
 
 R = TypeVar("R")
@@ -207,13 +207,12 @@ class Session:
             raise CorruptReply(f"{verb.SCRIPT}: {error} in the reply {reply!r:.200}") from error
 
     def _library(self, verb: Verb[Any]) -> Library:
-        is_setup = isinstance(verb, Join | Migrate)
-        return load(self.keys, None if is_setup else (self.settings, self._digest))
+        return library_of(verb.SCRIPT, self.keys, (self.settings, self._digest))
 
     def _forget_libraries(self) -> Talk[None]:
         """Delete what earlier settings and releases left; whoever still calls it loads it again."""
         listed = yield ("FUNCTION", "LIST", "LIBRARYNAME", f"{PREFIX}*")
-        kept = {self._library(verb).name for verb in (Join({}), Overload())}
+        kept = {self._library(verb).name for verb in (Join({}), Overload(), Reconcile())}
         for library in listed:
             fields = library if isinstance(library, dict) else dict(pairs(library))
             name = text({text(field): value for field, value in fields.items()}["library_name"])

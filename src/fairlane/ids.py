@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from typing import Final
 
@@ -60,6 +61,11 @@ def checked_task_id(text: str) -> str:
             f"task_id: {shown}; use 1 to 128 letters, digits and `._:-`, a letter or digit first"
         )
     return text
+
+
+def new_worker_id() -> str:
+    """Return `hostname:pid:nonce`: containers use a hostname and a pid again, not the nonce."""
+    return f"{socket.gethostname()}:{os.getpid()}:{new_nonce()}"
 
 
 def _now() -> str:

@@ -40,9 +40,24 @@ SHARED: Final = (
     "_capacity",
     "_epoch",
     "_tokens",
+    "_audit",
+    "_mend",
+    "_sums",
 )
 #: The verbs that agree with a store on its settings, and so are there before these.
 SETUP: Final = ("join", "migrate")
+#: The verbs of `fairlane doctor`, which nobody needs every day. A library holds no more than 200
+#: names, keys and shared functions together, and these would be too many for one.
+REPAIR: Final = (
+    "check_devices",
+    "check_sums",
+    "check_tasks",
+    "members",
+    "mend_devices",
+    "mend_sums",
+    "mend_tasks",
+    "reconcile",
+)
 #: What every task goes through: no more commands than it must have.
 HOT: Final = ("claim", "enqueue", "enqueue_many", "finish", "pop", "start")
 #: What the name of every library begins with.
@@ -88,15 +103,24 @@ def verbs() -> tuple[str, ...]:
     return tuple(sorted(name for name in names if not name.startswith("_")))
 
 
+def library_of(verb: str, keys: Keys, agreed: tuple[Settings, str]) -> Library:
+    """Return the library that holds a verb; `agreed` as in `load`."""
+    return load(keys, None if verb in SETUP else agreed, repair=verb in REPAIR)
+
+
 @cache
-def load(keys: Keys, agreed: tuple[Settings, str] | None) -> Library:
-    """Return the library of all verbs, with the settings that they use as literals.
+def load(keys: Keys, agreed: tuple[Settings, str] | None, *, repair: bool = False) -> Library:
+    """Return the library of the everyday verbs, with the settings that they use as literals.
 
     `agreed` are the settings joined and the store's digest of them: a function answers
     CONFIG_CHANGED when the store has another digest by now. Without them it is the library of the
-    verbs that set the store up.
+    verbs that set the store up. With `repair` it is that of REPAIR.
     """
-    names = [name for name in verbs() if (name in SETUP) == (agreed is None)]
+    names = [
+        name
+        for name in verbs()
+        if (name in SETUP) == (agreed is None) and (name in REPAIR) == repair
+    ]
     functions = [_function(name, keys) for name in names]
     text = "\n".join([read(PRELUDE), *called(names), *functions])
     digest = "nil"

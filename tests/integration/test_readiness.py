@@ -211,7 +211,7 @@ def test_a_lane_without_a_worker(own: Server) -> None:
         report = readiness(client)
         assert verdict(report, "consumers of text") == (
             Verdict.FAIL,
-            "no consumer for lane text; 1 tasks wait",
+            "no consumer for lane text; pending: 1",
         )
         assert report.is_ready, "it can accept and keep tasks"
         client.run(Heartbeat("host:1:a", ["text"], 0, report={"reason": "cpu at 90 %"}))

@@ -16,6 +16,7 @@ import redis
 from fairlane import Client, Settings, verbs
 from fairlane.errors import FairlaneError
 from fairlane.model import Leased, Receipt, Started, TaskState
+from fairlane.services.examination import examine
 from fairlane.verbs import Verb
 from support import servers
 from support.invariants import check_invariants
@@ -156,6 +157,20 @@ class Store:
     def check(self) -> None:
         """Prove that the store is healthy."""
         check_invariants(self.redis, self.keys, self.client.settings, self.clock.now_ms)
+
+    def is_well(self) -> None:
+        """Prove that an examination finds nothing, and a repair changes nothing (Q28).
+
+        What is large, or has no virtual clock any more, has tests of its own.
+        """
+        small = self.redis.xlen(self.keys.events) < 1_000 and self.redis.dbsize() < 1_000
+        if not small or not self.redis.exists(self.keys.clock):
+            return
+        self.client.ping()
+        with self.unchanged():
+            for repair in (False, True):
+                found = examine(self.client, repair=repair).flaws
+                assert not found, [str(flaw) for flaw in found]
 
     def close(self) -> None:
         """Close every connection."""

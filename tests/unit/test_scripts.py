@@ -5,19 +5,28 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-from typing import TypeAlias
+from typing import Any
 
 import pytest
 
 from fairlane import Settings, scripts
 from fairlane.keys import Keys
-from fairlane.scripts import SHARED, definitions, load, read
-from fairlane.verbs import Join, Migrate, every_verb
+from fairlane.scripts import SHARED, Library, definitions, library_of, load, read
+from fairlane.verbs import Join, Overload, Reconcile, Verb, every_verb
 
 AGREED = (Settings(), Settings().digest)
 
-each_library = pytest.mark.parametrize("agreed", [AGREED, None], ids=["verbs", "setup"])
-Agreed: TypeAlias = tuple[Settings, str] | None
+LIBRARIES = {
+    name: library_of(verb.SCRIPT, Keys(), AGREED)
+    for name, verb in (("verbs", Overload), ("setup", Join), ("repair", Reconcile))
+}
+
+each_library = pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+
+
+def verbs_of(library: Library) -> list[type[Verb[Any]]]:
+    """Return the verbs that are in a library."""
+    return [verb for verb in every_verb() if library_of(verb.SCRIPT, Keys(), AGREED) is library]
 
 
 def code(text: str) -> str:
@@ -26,8 +35,7 @@ def code(text: str) -> str:
 
 
 @each_library
-def test_it_is_named_by_the_hash_of_its_content(agreed: Agreed) -> None:
-    library = load(Keys(), agreed)
+def test_it_is_named_by_the_hash_of_its_content(library: Library) -> None:
     shebang, _, text = library.source.decode().partition("\n")
     content = text.replace(library.name, "LIBRARY").encode()
     assert library.name == scripts.PREFIX + hashlib.sha256(content).hexdigest()[:16]
@@ -35,11 +43,10 @@ def test_it_is_named_by_the_hash_of_its_content(agreed: Agreed) -> None:
 
 
 @each_library
-def test_it_has_a_function_for_each_verb(agreed: Agreed) -> None:
-    library = load(Keys(), agreed)
+def test_it_has_a_function_for_each_verb(library: Library) -> None:
     source = library.source.decode()
     named = set(re.findall(r"function_name = '(\w+)'", source))
-    kinds = [verb for verb in every_verb() if (verb in (Join, Migrate)) == (agreed is None)]
+    kinds = verbs_of(library)
     assert named == {library.function(verb.SCRIPT) for verb in kinds}
     for verb in kinds:
         literal = re.sub(r"\bC\.(\w+)", lambda found: repr(Settings().constants()[found[1]]),
@@ -48,19 +55,27 @@ def test_it_has_a_function_for_each_verb(agreed: Agreed) -> None:
 
 
 @each_library
-def test_it_brings_what_is_called_and_no_more(agreed: Agreed) -> None:
-    source = code(load(Keys(), agreed).source.decode())
+def test_it_brings_what_is_called_and_no_more(library: Library) -> None:
+    source = code(library.source.decode())
     for name in definitions():
         uses = len(re.findall(rf"\b{name}\b", source))
         assert uses != 1, f"{name} is defined and not called"
 
 
 @each_library
-def test_everything_is_defined_before_it_is_used(agreed: Agreed) -> None:
-    source = code(load(Keys(), agreed).source.decode())
+def test_everything_is_defined_before_it_is_used(library: Library) -> None:
+    source = code(library.source.decode())
     for name in definitions():
         if first := re.search(rf"\b{name}\b", source):
             assert re.search(rf"local (function )?{name}$", source[: first.end()])
+
+
+@each_library
+def test_it_has_no_more_names_than_lua_allows(library: Library) -> None:
+    """A function has at most 200 local variables, and a library is one: split it before that."""
+    shared = library.source.decode().partition("redis.register_function(")[0]
+    told = re.findall(r"^local (?:function )?([\w, ]+)", shared, re.MULTILINE)
+    assert 20 < len([name for names in told for name in names.split(",")]) <= 195
 
 
 def test_nothing_outlives_a_call() -> None:
@@ -86,6 +101,7 @@ def test_another_setting_is_another_library_and_so_is_another_digest() -> None:
     (settings, digest), other = AGREED, Settings(batch_size=7)
     names = {load(Keys(), each).name for each in (AGREED, (other, digest), (settings, ""), None)}
     assert len(names) == 4
+    assert len({library.name for library in LIBRARIES.values()}) == 3
 
 
 def test_another_namespace_is_another_library() -> None:

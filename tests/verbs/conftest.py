@@ -26,6 +26,7 @@ def open_store(store_url: str) -> Iterator[Open]:
         try:
             if not store.is_spoilt:
                 store.check()
+                store.is_well()
         finally:
             store.close()
 

@@ -18,7 +18,7 @@ from fairlane.errors import (
     NotFound,
     TurnLost,
 )
-from fairlane.scripts import load, read
+from fairlane.scripts import library_of, read
 from fairlane.verbs import Join, Migrate, Verb, every_verb
 from support.cases import CASES, case_of
 from support.store import LANE, Store, mac
@@ -177,8 +177,9 @@ def fields(row: Any) -> dict[str, Any]:
 
 @each_verb
 def test_the_server_knows_the_flags(kind: type[Verb[Any]], store: Store) -> None:
-    agreed = None if kind in (Join, Migrate) else (store.settings, store.settings.digest)
-    library = load(store.keys, agreed)
+    verb = case_of(kind)(store)
+    store.run(verb)
+    library = library_of(kind.SCRIPT, store.keys, (store.settings, store.settings.digest))
     (listed,) = map(fields, store.redis.function_list(library.name))
     flags = re.search(r"^-- Flags +(\S+)$", read(kind.SCRIPT), re.MULTILINE)
     functions = map(fields, listed["functions"])

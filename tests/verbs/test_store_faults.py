@@ -19,8 +19,8 @@ from fairlane.errors import (
     StoreUnavailable,
     StoreUnsupported,
 )
-from fairlane.scripts import load
-from fairlane.verbs import Join, Migrate, Verb, every_verb
+from fairlane.scripts import library_of
+from fairlane.verbs import Verb, every_verb
 from support.cases import case_of
 from support.eventually import eventually
 from support.proxy import Proxy
@@ -53,8 +53,8 @@ def runs(store: Store) -> int:
 def knows(store: Store, kind: type[Verb[Any]]) -> None:
     """Let the server know a verb's library, so that the first reply is its own."""
     settings = store.client.settings
-    agreed = None if kind in (Join, Migrate) else (settings, settings.digest)
-    store.redis.function_load(load(store.keys, agreed).source, replace=True)
+    library = library_of(kind.SCRIPT, store.keys, (settings, settings.digest))
+    store.redis.function_load(library.source, replace=True)
 
 
 @each_verb

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 from celery import Celery, signals
 
 from fairlane.errors import ProcessesDisagree, StoreError
+from fairlane.ids import new_worker_id
 from fairlane.services.announcer import Announcer
-from fairlane.services.reporter import new_worker_id
 from fairlane.services.service import run_forever
 
 log = logging.getLogger("fairlane.celery")

@@ -25,9 +25,10 @@ from fairlane.celery.announce import started
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.celery.publish import attempt_of, publisher
 from fairlane.errors import StoreError
+from fairlane.ids import new_worker_id
 from fairlane.services.dispatcher import Dispatcher, LedDispatcher
 from fairlane.services.janitor import Janitor
-from fairlane.services.reporter import Reporter, new_worker_id
+from fairlane.services.reporter import Reporter
 from fairlane.services.service import Service, run_forever
 
 log = logging.getLogger("fairlane.worker")

@@ -17,6 +17,7 @@ from fairlane.cli.bench import bench
 from fairlane.cli.configure import configure
 from fairlane.cli.demo import demo
 from fairlane.cli.detect import detect
+from fairlane.cli.doctor import doctor
 from fairlane.cli.levels import devices, lanes, stats, workers
 from fairlane.cli.migrate import migrate
 from fairlane.cli.run import beat, dispatcher, worker
@@ -33,6 +34,7 @@ _LOOKS = frozenset(
         "bench",
         "configure",
         "devices",
+        "doctor",
         "lanes",
         "migrate",
         "settings",
@@ -67,7 +69,7 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 for command in (
     *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
-    *(abnormal, devices, lanes, stats, workers),
+    *(abnormal, devices, doctor, lanes, stats, workers),
     *(configure, migrate, settings, token),
 ):
     cli.add_command(command)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import threading
+from collections.abc import Iterator
+from typing import Final
 
 import rich_click as click
 
+from fairlane.client import Client
+from fairlane.errors import StoreError
+from fairlane.ids import new_worker_id
+from fairlane.services.announcer import Announcer
+from fairlane.services.service import run_forever
 from fairlane.settings import Settings
+
+_LEAVE_S: Final = 2.0
 
 
 @click.command(short_help="Run the HTTP service.")
@@ -29,7 +40,8 @@ def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
     from fairlane.http import create_app
     from fairlane.http.serve import check_address, listen, serve, start_url
 
-    app = create_app(Settings.from_env())
+    settings = Settings.from_env()
+    app = create_app(settings)
     if fd is not None:
         listener = socket.socket(fileno=fd)
     else:
@@ -42,4 +54,26 @@ def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
     check_address(app, listener)
     if fd is None or app.state.door.start_token:
         click.echo(f"fairlane: {start_url(app, listener)}", err=True)
-    serve(app, listener, log_level=loglevel)
+    with Client(settings) as client, _announced(client):
+        serve(app, listener, log_level=loglevel)
+
+
+@contextlib.contextmanager
+def _announced(client: Client) -> Iterator[None]:
+    """Tell the others that this process runs, while it does; the store may be away.
+
+    Raises ConfigMismatch when the store was set up otherwise.
+    """
+    # It puts nothing into a broker and takes nothing out, so it names none.
+    announcer, stopped = Announcer(client, new_worker_id(), "api", {}), threading.Event()
+    with contextlib.suppress(StoreError):
+        announcer.enter()
+    thread = threading.Thread(target=run_forever, args=(announcer, stopped), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(timeout=_LEAVE_S)
+        with contextlib.suppress(StoreError):
+            announcer.leave()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import rich_click as click
 
+from fairlane.ids import new_worker_id
 from fairlane.settings import Settings
 
 
@@ -113,7 +114,6 @@ def dispatcher() -> None:
     from fairlane.celery.publish import publisher
     from fairlane.services.dispatcher import Dispatcher, LedDispatcher
     from fairlane.services.janitor import Janitor
-    from fairlane.services.reporter import new_worker_id
     from fairlane.services.service import run_forever
 
     app = make_app()

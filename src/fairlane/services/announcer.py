@@ -38,6 +38,8 @@ class Announcer:
         self._client.run(Withdraw(self._process_id))
 
     def _announce(self, *, is_new: bool) -> None:
+        if not self._client.digest:
+            self._client.ping()
         # Asked anew each time: a migration gives it other settings.
         report = {**self._report, "digest": self._client.digest}
         self._client.run(Announce(self._process_id, is_new, self._agreed, report))

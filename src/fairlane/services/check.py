@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, e.g. `1 task` or `2 tasks`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class Verdict(StrEnum):
     """How well it is."""
 

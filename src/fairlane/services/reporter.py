@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 from fairlane import handlers
 from fairlane.client import Client
-from fairlane.ids import new_nonce
 from fairlane.services.load import Load, LoadMeter, Valve
 from fairlane.tasktype import TaskType
 from fairlane.verbs import Deregister, Heartbeat, InspectWorkers
@@ -23,11 +22,6 @@ from fairlane.verbs import Deregister, Heartbeat, InspectWorkers
 log = logging.getLogger("fairlane.worker")
 
 Active = Callable[[], Sequence[tuple[str, int]]]
-
-
-def new_worker_id() -> str:
-    """Return `hostname:pid:nonce`: containers use a hostname and a pid again, not the nonce."""
-    return f"{socket.gethostname()}:{os.getpid()}:{new_nonce()}"
 
 
 class Reporter:

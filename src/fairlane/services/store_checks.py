@@ -8,7 +8,7 @@ from typing import Final
 
 from fairlane.errors import StoreReadOnly
 from fairlane.probe import Probe
-from fairlane.services.check import Check, Verdict
+from fairlane.services.check import Check, Verdict, counted
 from fairlane.settings import Settings
 
 #: A clock that is further off than this is told; nothing is decided by it.
@@ -97,7 +97,7 @@ def _role(found: Probe) -> Iterator[Check]:
     role = found.info.get("role", "master")
     if role == "master":
         replicas = _number(found, "connected_slaves")
-        yield Check("role", Verdict.OK, f"primary, {replicas} replicas")
+        yield Check("role", Verdict.OK, f"primary, {counted(replicas, 'replica')}")
     else:
         master = f"{found.info.get('master_host')}:{found.info.get('master_port')}"
         said = f"a replica of {master}: it refuses writes"

@@ -8,7 +8,7 @@ from typing import Final
 
 from fairlane.probe import Probe
 from fairlane.process import Process
-from fairlane.services.check import Check, Verdict
+from fairlane.services.check import Check, Verdict, counted
 from fairlane.settings import Settings
 
 
@@ -16,7 +16,7 @@ def _consumers(found: Probe) -> Iterator[Check]:
     """Whether each lane has a worker: one that serves it, and one that offers slots in it."""
     for lane in found.lanes:
         serving = [worker for worker in found.workers if lane.name in worker.lanes]
-        waits = f"; {lane.pending} tasks wait" if lane.pending else ""
+        waits = f"; pending: {lane.pending:,}" if lane.pending else ""
         name = f"consumers of {lane.name}"
         offered = sum(worker.slots for worker in serving)
         if not serving and not _queues_are_served(found, lane.name):
@@ -24,11 +24,13 @@ def _consumers(found: Probe) -> Iterator[Check]:
             step = f"start one: `fairlane worker --queues {_queues(found.settings, lane.name)}`"
             yield Check(name, Verdict.FAIL, said, step)
         elif serving and not offered:
-            reasons = "; ".join(sorted({worker.reason for worker in serving} - {""}))
-            said = f"{len(serving)} workers offer no slot: {reasons or 'no reason given'}{waits}"
+            why = "; ".join(sorted({worker.reason for worker in serving} - {""}))
+            said = f"{counted(len(serving), 'worker')}, no slots: {why or 'no reason given'}{waits}"
             yield Check(name, Verdict.WARN, said, "see `fairlane workers`, or start more")
         else:
-            yield Check(name, Verdict.OK, f"{len(serving)} workers, {offered} slots")
+            yield Check(
+                name, Verdict.OK, f"{counted(len(serving), 'worker')}, {counted(offered, 'slot')}"
+            )
 
 
 def _dispatcher(found: Probe) -> Iterator[Check]:
@@ -66,7 +68,7 @@ def _processes(found: Probe) -> Iterator[Check]:
     """Whether the processes that run were started alike."""
     living = found.processes.living
     roles = Counter(process.role for process in living)
-    said = ", ".join(f"{count} {role}" for role, count in sorted(roles.items()))
+    said = ", ".join(counted(count, role) for role, count in sorted(roles.items()))
     rows: list[tuple[str, Process, str]] = [
         pair
         for process in living

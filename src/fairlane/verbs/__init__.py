@@ -20,6 +20,15 @@ from fairlane.verbs.levels import (
     Watermark,
 )
 from fairlane.verbs.processes import Announce, InspectProcesses, Withdraw
+from fairlane.verbs.repair import (
+    CheckDevices,
+    CheckSums,
+    CheckTasks,
+    Members,
+    MendDevices,
+    MendSums,
+    MendTasks,
+)
 from fairlane.verbs.search import FindTasks
 from fairlane.verbs.setup import Join, Migrate
 from fairlane.verbs.tasks import (
@@ -42,7 +51,10 @@ __all__ = [
     "Acknowledge",
     "Announce",
     "Cancel",
+    "CheckDevices",
     "CheckEpoch",
+    "CheckSums",
+    "CheckTasks",
     "Claim",
     "ClaimDevice",
     "Configure",
@@ -71,6 +83,10 @@ __all__ = [
     "KeepFile",
     "Lead",
     "Measure",
+    "Members",
+    "MendDevices",
+    "MendSums",
+    "MendTasks",
     "Migrate",
     "Overload",
     "Pop",

@@ -1,0 +1,166 @@
+"""What is wrong in a store, and mending it: the verbs of `fairlane doctor`.
+
+The rule: whoever checks changes nothing, and the server knows (`no-writes`). Whoever mends finds
+out anew, in the same step, what is wrong, so that it is safe while others work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from fairlane.errors import InvalidData
+from fairlane.flaw import Flaw
+from fairlane.ids import checked_task_id
+from fairlane.mac import canonical
+from fairlane.settings import Settings
+from fairlane.verbs.bounds import MOST, Page, checked_count, checked_site, shown
+from fairlane.verbs.turns import known_lane
+from fairlane.verbs.verb import Arg, Verb, text, texts
+
+#: What can be listed, and whether it is one for each lane.
+PLACES: Final = {
+    "macs": False, "deadlines": False, "delayed": False, "turns": False, "dead_letter": False,
+    "overloaded": False, "inflight": True, "waiting": True, "backoff": True, "throttled": True,
+    "floor": True, "sites": True, "schedule": True, "queue": True,
+}  # fmt: skip
+DEAD_LETTER: Final = "dead_letter"
+
+
+@dataclass(frozen=True)
+class Members(Verb[tuple[int, tuple[str, ...]]]):
+    """List a page of the members of a set or list.
+
+    `place` is one of PLACES, `owner` the device of a `queue` or the site of a `schedule`. Returns
+    how many there are, and those of the page; of an unordered set any `limit` of them, and none
+    from a later offset. Raises UnknownLane, InvalidMac, InvalidData.
+    """
+
+    place: str
+    lane: str = ""
+    owner: str = ""
+    offset: int = 0
+    limit: int = 100
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return place, lane, owner, offset and limit."""
+        if self.place not in PLACES:
+            raise InvalidData(f"place: {shown(self.place)}; use one of {', '.join(PLACES)}")
+        lane = known_lane(self.lane, settings) if PLACES[self.place] else ""
+        owner = ""
+        if self.place == "queue":
+            owner = canonical(self.owner)
+        elif self.place == "schedule" and self.owner not in ("", "default"):
+            owner = checked_site(self.owner)
+        return (self.place, lane, owner, *Page(self.offset, self.limit).args(settings))
+
+    def decode(self, reply: Any) -> tuple[int, tuple[str, ...]]:
+        """Return the count and the page."""
+        return int(reply[0]), texts(reply[1])
+
+
+@dataclass(frozen=True)
+class _OfDevices:
+    macs: Sequence[str]
+    site: str = ""
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the site in whose schedule they were seen, and the devices."""
+        checked_count("macs", len(self.macs), MOST)
+        site = checked_site(self.site) if self.site else ""
+        return (site, *map(canonical, self.macs))
+
+    def decode(self, reply: Any) -> tuple[Flaw, ...]:
+        """Return the flaws."""
+        return tuple(Flaw(*map(text, row)) for row in reply)
+
+
+@dataclass(frozen=True)
+class CheckDevices(_OfDevices, Verb[tuple[Flaw, ...]]):
+    """Find what is wrong with devices: counts, places and tags that do not equal their lists.
+
+    `site` is one in whose schedule they were seen. Raises InvalidMac, InvalidData for more than
+    1,000 devices.
+    """
+
+
+@dataclass(frozen=True)
+class MendDevices(_OfDevices, Verb[tuple[Flaw, ...]]):
+    """Mend devices whose counts, places or tags do not equal their lists.
+
+    Returns what was wrong. Raises InvalidMac, InvalidData for more than 1,000 devices.
+    """
+
+
+@dataclass(frozen=True)
+class _OfTasks:
+    task_ids: Sequence[str]
+    mac: str = ""
+    lane: str = ""
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the list in which they were seen, and the tasks."""
+        checked_count("task_ids", len(self.task_ids), MOST)
+        mac = canonical(self.mac) if self.mac else ""
+        lane = known_lane(self.lane, settings) if mac else self.lane
+        if not mac and lane not in ("", DEAD_LETTER):
+            raise InvalidData(f"lane: {shown(lane)}; name it with a mac, or {DEAD_LETTER} alone")
+        return (mac, lane, *map(checked_task_id, self.task_ids))
+
+    def decode(self, reply: Any) -> tuple[int, tuple[Flaw, ...]]:
+        """Return how many tasks were looked at, and the flaws."""
+        return int(reply[0]), tuple(Flaw(*map(text, row)) for row in reply[1])
+
+
+@dataclass(frozen=True)
+class CheckTasks(_OfTasks, Verb[tuple[int, tuple[Flaw, ...]]]):
+    """Find tasks that are not where their records say.
+
+    `mac` and `lane` name the queue in which they were seen; `lane="dead_letter"` alone the dead
+    letters. Returns how many were looked at, which long lists may cut short, and the flaws.
+    Raises InvalidTaskId, InvalidMac, UnknownLane, InvalidData for more than 1,000 tasks.
+    """
+
+
+@dataclass(frozen=True)
+class MendTasks(_OfTasks, Verb[tuple[int, tuple[Flaw, ...]]]):
+    """Put tasks where their records say that they are.
+
+    A leased task without a lease gets one that begins now; one that waits and is in no queue goes
+    to the end served next. Their devices are mended with them. Returns how many were looked at, and
+    what was wrong. Raises what CheckTasks raises.
+    """
+
+
+@dataclass(frozen=True)
+class _OfSums:
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return nothing."""
+        return ()
+
+    def decode(self, reply: Any) -> tuple[Flaw, ...]:
+        """Return the flaws."""
+        return tuple(Flaw(*map(text, row)) for row in reply)
+
+
+@dataclass(frozen=True)
+class CheckSums(_OfSums, Verb[tuple[Flaw, ...]]):
+    """Find sums over all devices and tasks that are wrong.
+
+    Past 5,000 devices with tasks, or leases of a lane, sums of these are not looked at: it would
+    take too long.
+    """
+
+
+@dataclass(frozen=True)
+class MendSums(_OfSums, Verb[tuple[Flaw, ...]]):
+    """Count anew the sums over all devices and tasks that are wrong.
+
+    Returns what was wrong. The bounds are those of CheckSums.
+    """

@@ -1,0 +1,152 @@
+"""The repair: what is damaged by hand is named, mended, and then as good as before."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import redis
+
+from fairlane import Client, Settings, verbs
+from fairlane.scripts import definitions
+from fairlane.services.examination import MOST_SUMMED, examine
+from support.invariants import check_invariants
+from support.store import Store, mac
+from verbs.conftest import Open
+from verbs.damage import DAMAGES, busy
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=DAMAGES)
+def test_a_damage_is_named_mended_and_gone(store: Store, damage: str) -> None:
+    busy(store)
+    store.is_well()
+    DAMAGES[damage](store.redis, store.keys)
+    with pytest.raises((AssertionError, KeyError)):
+        store.check()
+    with store.unchanged():
+        named = examine(store.client).flaws
+    assert named
+    assert examine(store.client, repair=True).flaws
+    store.check()
+    store.is_well()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"policy": "aging"}, {"order": "lifo"}], ids=["aging", "lifo"]
+)
+def test_one_damage_after_the_other_under_other_rules(
+    open_store: Open, settings: dict[str, str]
+) -> None:
+    store = open_store(**settings)
+    busy(store)
+    store.is_well()
+    broken = 0
+    for name, damage in DAMAGES.items():
+        try:
+            damage(store.redis, store.keys)
+            store.check()
+        except (AssertionError, KeyError):
+            broken += 1
+        examine(store.client, repair=True)
+        try:
+            store.check()
+        except AssertionError as error:
+            raise AssertionError(name) from error
+        store.is_well()
+    assert broken > len(DAMAGES) // 2
+
+
+def test_records_that_cannot_be_read_become_dead_letters(store: Store) -> None:
+    busy(store)
+    before = store.client.device(mac(1)).pending
+    foreign, bare, gone = store.enqueue(1, 3)
+    store.redis.delete(store.keys.task(foreign))
+    store.redis.set(store.keys.task(foreign), "foreign")
+    store.redis.hdel(store.keys.task(bare), "created_at")
+    store.redis.delete(store.keys.task(gone))
+    store.is_spoilt = True
+    named = {flaw.who for flaw in examine(store.client).flaws}
+    assert named >= {foreign, bare, gone}
+    examine(store.client, repair=True)
+    assert {store.client.task(task).cause for task in (foreign, bare)} == {"corrupt"}
+    assert store.client.device(mac(1)).pending == before
+    assert store.client.run(verbs.InspectTotals()).lost() == 1, "what is gone for good is told"
+    store.is_well()
+
+
+def test_a_key_of_another_program_is_named_and_its_neighbours_are_mended(store: Store) -> None:
+    store.enqueue(1)
+    store.enqueue(2, 2)
+    before = store.redis.dump(store.keys.device("META", mac(1)))
+    store.redis.delete(store.keys.device("META", mac(1)))
+    store.redis.set(store.keys.device("META", mac(1)), "foreign")
+    store.redis.hincrby(store.keys.device("META", mac(2)), "pending_count", 3)
+    store.is_spoilt = True
+    for repair in (False, True):
+        flaws = examine(store.client, repair=repair).flaws
+        assert [
+            flaw for flaw in flaws if flaw.who == mac(1) and "rename or delete it" in flaw.found
+        ]
+        assert [flaw for flaw in flaws if flaw.who == mac(2)]
+    assert store.client.device(mac(2)).pending == 2
+    store.redis.delete(store.keys.device("META", mac(1)))
+    store.redis.restore(store.keys.device("META", mac(1)), 0, before)
+    store.check()
+
+
+def test_a_repair_beside_others_who_work_loses_nothing(store_url: str) -> None:
+    """Four threads enqueue, claim, start and finish while a repair follows the other."""
+    with Client(Settings(store_url=store_url, max_per_mac_pending=1_000)) as client:
+        client.ping()
+        raw = redis.Redis.from_url(store_url, decode_responses=True)
+        sent, stop = [0] * 4, threading.Event()
+        failed: list[BaseException] = []
+
+        def work(number: int) -> None:
+            try:
+                while not stop.is_set():
+                    client.enqueue(mac(number * 4 + sent[number] % 4), "text", {"n": 1})
+                    sent[number] += 1
+                    for leased in client.run(verbs.Claim("text", 1 + number)).leased:
+                        client.run(verbs.Start(leased.task_id, leased.attempt, "w", "run"))
+                        if sent[number] % 7 == 0:
+                            client.run(verbs.Defer(leased.task_id, leased.attempt))
+                        else:
+                            client.run(verbs.Finish(leased.task_id, leased.attempt))
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):
+                mended = examine(client, repair=True).flaws
+                assert not mended, [str(flaw) for flaw in mended]
+                # What really is damaged is mended under the same load.
+                raw.incr(client.keys.name("GLOBAL_PENDING"), 5)
+                raw.hincrby(client.keys.lane("VIRTUAL", "text"), "leased", 2)
+                named = examine(client, repair=True).flaws
+                assert {flaw.what for flaw in named} == {
+                    "global_pending", "text leases of site default",
+                }  # fmt: skip
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert not failed
+        seconds, micros = raw.time()
+        check_invariants(raw, client.keys, client.settings, seconds * 1000 + micros // 1000)
+        assert client.run(verbs.InspectTotals()).counts["accepted"] == sum(sent)
+        assert client.run(verbs.InspectTotals()).lost() == 0
+        raw.close()
+
+
+def test_sums_that_are_too_long_for_one_step_are_told(store: Store) -> None:
+    store.enqueue(1)
+    assert examine(store.client).left_out == ""
+    store.redis.zadd(store.keys.name("DELAYED"), {f"t{at}": at for at in range(MOST_SUMMED + 1)})
+    store.is_spoilt = True
+    assert examine(store.client).left_out == f"{MOST_SUMMED + 1:,} delayed tasks"
+    assert int(definitions()["FEW"].rpartition(" ")[2]) == MOST_SUMMED

@@ -100,7 +100,9 @@ def test_a_lost_store_is_told_until_somebody_takes_note(
         client.check_epoch()
         system.redis.flushall()
         client.check_epoch()
-    assert told(environ, status=1)["by_name"]["epoch"]["verdict"] == "fail"
+    epoch = told(environ, status=1)["by_name"]["epoch"]
+    assert epoch["verdict"] == "fail"
+    assert "`fairlane doctor --acknowledge`" in epoch["next_step"]
     done = doctor(environ, "--acknowledge", "--json")
     assert "taken note" in done.stderr
     assert {c["name"]: c["verdict"] for c in json.loads(done.stdout)["checks"]}["epoch"] == "ok"

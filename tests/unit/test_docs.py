@@ -86,6 +86,19 @@ def test_every_command_of_a_page_is_one_with_these_options(page: Path) -> None:
             pytest.fail(f"{page}: fairlane {name} {' '.join(arguments)}: {error.format_message()}")
 
 
+def test_every_command_that_the_code_names_is_one() -> None:
+    context = click.Context(cli, info_name="fairlane")
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    named = {
+        (words[0], found)
+        for path in sources
+        for found in re.findall(r"`fairlane ([a-z][^`]*)`", path.read_text(encoding="utf-8"))
+        if (words := found.split())
+    }
+    assert ("doctor", "doctor --acknowledge") in named
+    assert [found for name, found in sorted(named) if cli.get_command(context, name) is None] == []
+
+
 @each_page
 def test_every_variable_of_a_page_is_a_setting(page: Path) -> None:
     named = re.findall(r"FAIRLANE_([A-Z_]+)", (ROOT / page).read_text(encoding="utf-8"))

@@ -37,7 +37,7 @@ class Check(Answer):
 
 
 class Readiness(Answer):
-    """All that was looked at: each check, its verdict and the next step."""
+    """All that was looked at, as `fairlane doctor` tells it."""
 
     ready: bool
     verdict: str

@@ -1,7 +1,7 @@
 """The announcer: tells the store that a process runs, and what it was started with.
 
 The rule: a new process that disagrees with one that runs does not start; one that runs goes on, and
-readiness tells of it.
+`fairlane doctor` tells of it.
 """
 
 from __future__ import annotations

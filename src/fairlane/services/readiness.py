@@ -1,6 +1,6 @@
 """Readiness: what is well with a system, what is not, and what to do about it.
 
-The rule: a report is a pure function of one look (`probe.py`), so that a command and
+The rule: a report is a pure function of one look (`probe.py`), so that `fairlane doctor` and
 `/readyz` say the same. A check names what was found and, unless it is well, the next step. A system
 is ready when it can accept tasks and keep them: a lane without workers is told, and fails its
 check, but its tasks wait in safety.

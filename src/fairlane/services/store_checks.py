@@ -153,7 +153,7 @@ def _epoch(found: Probe) -> Iterator[Check]:
         return
     if found.epoch.lost:
         said = f"the store came back {found.epoch.lost} at {_utc(found.epoch.lost_at_ms)}"
-        step = "see what is missing, then `client.run(verbs.Acknowledge())`"
+        step = "see what is missing, then `fairlane doctor --acknowledge`"
         yield Check("epoch", Verdict.FAIL, said, step)
     else:
         began = found.epoch.began_at_ms

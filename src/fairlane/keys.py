@@ -139,6 +139,8 @@ TABLE: Final[tuple[Key, ...]] = (
          "files until they are deleted", "doom_files, forget_files"),
     _key("WATERMARK", "watermark", "", "String (JSON), TTL interval + 5 s",
          "total_pending, mac_count, active_workers, timestamp and more", "one value", "watermark"),
+    _key("HISTORY", "history", "", "Hash", "a row of counts, levels and waits by its minute",
+         "1,440: a day", "record_minute"),
     _key("TOTALS", "totals", "", "Hash",
          "cumulative counts: accepted, done, failed, dead, expired, cancelled, refused by reason",
          "a field per outcome", "every task verb"),

@@ -11,6 +11,7 @@ from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
 from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
 from fairlane.verbs.files import DoomFiles, ForgetFiles, KeepFile
+from fairlane.verbs.history import ReadHistory, RecordMinute
 from fairlane.verbs.levels import (
     InspectLanes,
     InspectTotals,
@@ -93,9 +94,11 @@ __all__ = [
     "Purge",
     "Quarantine",
     "ReadAbnormal",
+    "ReadHistory",
     "ReadRevocations",
     "ReadWatermark",
     "Reconcile",
+    "RecordMinute",
     "Redrive",
     "Release",
     "Renew",

@@ -14,6 +14,8 @@ from fairlane.verbs.files import DoomFiles, ForgetFiles, KeepFile
 from fairlane.verbs.history import ReadHistory, RecordMinute
 from fairlane.verbs.levels import (
     InspectLanes,
+    InspectShares,
+    InspectTimes,
     InspectTotals,
     Measure,
     Overload,
@@ -76,7 +78,9 @@ __all__ = [
     "InspectEpoch",
     "InspectLanes",
     "InspectProcesses",
+    "InspectShares",
     "InspectTask",
+    "InspectTimes",
     "InspectTotals",
     "InspectWorkers",
     "IssueToken",

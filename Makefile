@@ -13,7 +13,7 @@ ARGS ?=
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help fmt check demo up test bench chaos guarantees soak docs clean lock
+.PHONY: help fmt check demo up test web bench chaos guarantees soak docs clean lock
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,7 @@ check: $(READY) ## Check format, lint, types, import layers, Lua and names
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@if command -v luacheck >/dev/null; then set -x; luacheck --quiet $(LUA); fi
+	$(BIN)/python tools/web.py --check
 	$(PYTEST) tests/unit/test_names.py
 
 demo: $(READY) ## See fair scheduling happen: one loud device, many quiet ones
@@ -39,8 +40,11 @@ up: $(READY) ## Run the whole system here: store, dispatcher, workers
 
 test: $(READY) ## Run the tests, on a real Valkey 9 and a real Redis 7
 	@tools/need.sh redis-check-rdb redis-tools redis
-	@tools/need.sh promtool prometheus prometheus
+	@tools/need.sh chromium chromium chromium
 	$(PYTEST) $(ARGS)
+
+web: $(READY) ## Build the dashboard from web/ into the package; only its developers need to
+	$(BIN)/python tools/web.py
 
 bench: $(READY) ## Measure throughput and fairness on this machine
 	$(BIN)/fairlane bench
@@ -63,7 +67,7 @@ docs: $(READY) ## Build the documentation's site into site/; a link that leads n
 	$(BIN)/zensical build --strict
 
 clean: ## Remove what was built; the store's data in .fairlane stays
-	rm -rf $(VENV) .bench build dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench web/node_modules build dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 lock: $(READY) ## Write requirements.lock anew, at the newest releases that pyproject.toml allows

@@ -30,7 +30,6 @@ SHARED: Final = (
     "_device",
     "_limits",
     "_tags",
-    "_times",
     "_cost",
     "_order",
     "_dead",

@@ -112,3 +112,25 @@ def test_everything_is_dropped_only_if_it_is_said(
         done, cursor = done + answer["done"], answer["next_cursor"]
     assert done == len(buried)
     assert service.store.run(verbs.InspectTotals()).dead_letters == 0
+
+
+def test_letters_are_counted_by_cause_call_by_call(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, cause in enumerate(("boom", "boom", "crash", "boom")):
+        last = bury(service, number + 1, cause)
+    told = service.ask("GET", f"{LIST}/causes").json()
+    assert [(one["cause"], one["task_type"], one["count"]) for one in told["causes"]] == [
+        ("boom", "text", 3),
+        ("crash", "text", 1),
+    ]
+    assert told["next_cursor"] is None
+    ended = service.ask("GET", f"/v1/tasks/{last}").json()["ended_at"]
+    assert told["causes"][0]["newest_at"] == ended
+    only = service.ask("GET", f"{LIST}/causes", params={"mac": mac(3)}).json()
+    assert [one["cause"] for one in only["causes"]] == ["crash"]
+    monkeypatch.setattr(dead, "SCAN", 2)
+    monkeypatch.setattr(dead, "_AT_ONCE", 2)
+    first = service.ask("GET", f"{LIST}/causes").json()
+    rest = service.ask("GET", f"{LIST}/causes", params={"cursor": first["next_cursor"]}).json()
+    assert sum(one["count"] for one in first["causes"] + rest["causes"]) == 4

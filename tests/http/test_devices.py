@@ -95,3 +95,46 @@ def test_lanes_workers_and_the_watermark_are_those_of_the_store(service: Service
     assert is_problem(service.ask("GET", "/v1/watermark"), 404, "WATERMARK_NOT_FOUND")
     service.store.run(verbs.Watermark())
     assert service.ask("GET", "/v1/watermark").json()["total_pending"] == 1
+
+
+def test_devices_are_found_by_the_beginning_of_their_address_in_any_notation(
+    service: Service,
+) -> None:
+    for address in ("02:00:00:00:ab:01", "02:00:00:00:ab:02", "04:00:00:00:ab:01"):
+        service.store.enqueue(address, "text", {})
+    for begin in ("02:00", "0200", "02-00-00", "0200.0000.AB"):
+        page = service.ask("GET", "/v1/devices", params={"q": begin}).json()
+        assert [device["mac"][-2:] for device in page["devices"]] == ["01", "02"], begin
+        assert page["next_cursor"] is None
+    first = service.ask("GET", "/v1/devices", params={"q": "02", "limit": 1}).json()
+    assert first["next_cursor"] == "o1"
+    rest = {"q": "02", "limit": 1, "cursor": first["next_cursor"]}
+    assert service.ask("GET", "/v1/devices", params=rest).json()["devices"][0]["mac"][-2:] == "02"
+    whole = service.ask("GET", "/v1/devices", params={"q": "06-00-00-00-AB-01"}).json()
+    assert [(device["mac"], device["pending"]) for device in whole["devices"]] == [
+        ("06:00:00:00:ab:01", 0)
+    ], "a whole address also finds a device that has nothing pending"
+    assert service.ask("GET", "/v1/devices", params={"q": "zz"}).json()["devices"] == []
+
+
+def test_devices_are_found_by_what_holds_them(service: Service) -> None:
+    for number in range(1, 8):
+        service.store.enqueue(mac(number), "text", {})
+        service.store.run(verbs.Configure(mac(number), paused=number % 3 == 0))
+
+    def found(state: str) -> list[str]:
+        seen, cursor = [], ""
+        while cursor is not None:
+            query = {"state": state, "limit": 2, "cursor": cursor}
+            page = service.ask("GET", "/v1/devices", params=query).json()
+            assert len(page["devices"]) <= 2
+            seen += [device["mac"] for device in page["devices"]]
+            cursor = page["next_cursor"]
+        return seen
+
+    assert found("paused") == [mac(3), mac(6)]
+    assert found("going") == [mac(number) for number in (1, 2, 4, 5, 7)]
+    assert found("backoff") == []
+    assert is_problem(
+        service.ask("GET", "/v1/devices", params={"state": "x"}), 422, "INVALID_REQUEST"
+    )

@@ -328,3 +328,30 @@ def test_a_real_server_stops_reading_what_is_too_large(store_url: str, tmp_path:
         assert bad.status_code == 415
         assert str(tmp_path) not in bad.text
         assert "Traceback" not in (tmp_path / "api.log").read_text()
+
+
+def test_a_file_is_given_back_as_what_it_is_to_who_sees_tasks(
+    store_url: str, tmp_path: Path
+) -> None:
+    service = Service(store_url, data_dir=tmp_path, token_secret=SECRET)
+    try:
+        viewer, producer = (bearer(issued(service, role)) for role in ("viewer", "producer"))
+        for content, kind in (
+            (image("PNG"), "image/png"),
+            (b"<script>alert(1)</script>", "text/plain"),
+        ):
+            name = service.ask("POST", "/v1/files", content=content, headers=producer).json()[
+                "file"
+            ]
+            answer = service.ask("GET", f"/v1/files/{name}", headers=viewer)
+            assert (answer.status_code, answer.content) == (200, content)
+            assert answer.headers["content-type"].startswith(kind)
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "default-src 'none'" in answer.headers["content-security-policy"]
+            refused = service.ask("GET", f"/v1/files/{name}", headers=producer)
+            assert is_problem(refused, 403, "FORBIDDEN")
+        for name in ("0" * 64, "x", "..%2f..%2fetc%2fpasswd"):
+            answer = service.ask("GET", f"/v1/files/{name}", headers=viewer)
+            assert answer.status_code == 404, name
+    finally:
+        service.close()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import redis
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -75,13 +74,6 @@ class Service:
         """Send bytes as a task."""
         headers = {"content-type": "application/json", **headers}
         return self.ask("POST", "/v1/tasks", content=raw, headers=headers)
-
-    @contextmanager
-    def raw(self) -> Iterator[Any]:
-        """Give a bare connection to the store."""
-        connection: Any = redis.Redis.from_url(self.settings.store_url, decode_responses=True)
-        with closing(connection):
-            yield connection
 
     def close(self) -> None:
         """Close everything."""

@@ -22,10 +22,12 @@ from fairlane.http import (
     devices,
     enqueue,
     events,
+    file,
     files,
     health,
     levels,
     metrics,
+    pages,
     problem,
     search,
     session,
@@ -42,6 +44,7 @@ from fairlane.settings import Settings
 
 _ROUTERS: Final = (
     tasks.router,
+    file.router,
     search.router,
     devices.router,
     dead.router,
@@ -130,15 +133,16 @@ def create_app(settings: Settings | None = None, *, identify: Identify | None = 
     )
     app.state.gate = gate
     app.state.feed = feed
-    app.state.metrics = metrics.Metrics(gate)
+    app.state.metrics = metrics.Metrics(gate, feed)
     app.state.door = door
     app.state.depot = files.Depot(settings)
     app.state.identify = identify
-    app.state.routes = ROUTES
+    app.state.routes = (*ROUTES, *pages.ROUTES)
     problem.install(app)
     app.router.routes[:0] = [*enqueue.ROUTES, *abnormal.ROUTES, *files.ROUTES]
     for router in _ROUTERS:
         app.include_router(router)
+    app.router.routes += pages.ROUTES
     app.add_api_route("/openapi.json", _openapi, include_in_schema=False)
     return app
 

@@ -7,6 +7,7 @@ for. To bring back or drop everything has to be said (`"filter": {}`), not to be
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
@@ -81,6 +82,12 @@ class Page(Filter):
     cursor: Cursor = ""
 
 
+class FilterFrom(Filter):
+    """Which dead letters, and from where on."""
+
+    cursor: Cursor = ""
+
+
 class ByIds(BaseModel):
     """Dead letters by their ids; `dry_run` only counts."""
 
@@ -105,6 +112,22 @@ class DeadLetters(answer.Answer):
     next_cursor: str | None
 
 
+class Cause(answer.Answer):
+    """How many dead letters of a task type have a cause, and when the last of them died."""
+
+    cause: str
+    task_type: str
+    count: int
+    newest_at: str | None
+
+
+class Causes(answer.Answer):
+    """What this call counted; add what the next ones count until `next_cursor` is null."""
+
+    causes: list[Cause]
+    next_cursor: str | None
+
+
 class Done(answer.Answer):
     """What was meant, what was done, and where to go on; `done` is 0 for a dry run."""
 
@@ -123,6 +146,25 @@ async def dead_letters(request: Request, page: Annotated[Page, Query()]) -> Dead
     gate: Gate = request.app.state.gate
     found, end = await _meant(gate, page, page.cursor, page.limit)
     return DeadLetters(dead_letters=[*map(answer.task, found)], next_cursor=end)
+
+
+@router.get(
+    "/v1/dead-letters/causes",
+    summary="Count the dead letters by cause and task type.",
+    responses=problems(401, 403, 422, 503),
+)
+async def dead_causes(request: Request, chosen: Annotated[FilterFrom, Query()]) -> Causes:
+    """Answer what the next of the letters that the filter means died of, most first."""
+    caller(request).needs(READERS)
+    gate: Gate = request.app.state.gate
+    found, end = await _meant(gate, chosen, chosen.cursor, SCAN)
+    counts = Counter((record.cause, record.task_type) for record in found)
+    newest = {(record.cause, record.task_type): record.ended_at_ms for record in reversed(found)}
+    causes = [
+        Cause(cause=kind[0], task_type=kind[1], count=count, newest_at=answer.when(newest[kind]))
+        for kind, count in counts.most_common()
+    ]
+    return Causes(causes=causes, next_cursor=end)
 
 
 @router.post(

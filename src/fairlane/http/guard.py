@@ -1,7 +1,8 @@
 """What every request passes on its way in, and every answer on its way out.
 
 The rule: nothing but `/livez` is answered to whoever is not known, not even that a path is not
-there; and every answer tells browsers to load nothing from elsewhere, to frame it nowhere, to
+there (the dashboard's page comes with the 401, its scripts to anybody: they hold no data); and
+every answer tells browsers to load nothing from elsewhere, to frame it nowhere, to
 guess no type, to tell no address on, and to keep no copy.
 """
 
@@ -14,7 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairlane.errors import FairlaneError
-from fairlane.http import session
+from fairlane.http import pages, session
 from fairlane.http.caller import CALLER, Identify
 from fairlane.http.door import Door
 from fairlane.http.problem import Problem, of_error
@@ -54,7 +55,7 @@ class Guard:
             return
         send = _secured(send)
         path = _route_path(scope)
-        if path not in PUBLIC:
+        if path not in PUBLIC and not pages.is_asset(scope["method"], path):
             try:
                 if path == "/" and (token := session.token_of_url(scope)):
                     response = await self._exchange(scope, token)
@@ -66,7 +67,12 @@ class Guard:
                     old = path in _OF_TROUBLE
                     scope[CALLER] = await self._door.admit(scope, may_be_old=old)
             except (Problem, FairlaneError) as error:
-                await of_error(error).response()(scope, receive, send)
+                problem = of_error(error)
+                if pages.wants_page(scope, path):
+                    response = pages.page(scope, problem.status_code, problem.headers)
+                else:
+                    response = problem.response()
+                await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -40,6 +40,7 @@ up: $(READY) ## Run the whole system here: store, dispatcher, workers
 
 test: $(READY) ## Run the tests, on a real Valkey 9 and a real Redis 7
 	@tools/need.sh redis-check-rdb redis-tools redis
+	@tools/need.sh promtool prometheus prometheus
 	@tools/need.sh chromium chromium chromium
 	$(PYTEST) $(ARGS)
 

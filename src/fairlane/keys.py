@@ -121,9 +121,9 @@ TABLE: Final[tuple[Key, ...]] = (
     _key("PROCESSES", "processes", "", "ZSet, TTL lease_ms", "process by when its word is void",
          "1,000", "announce, withdraw"),
     _key("CAPACITY", "capacity", "", "Hash",
-         "slots, pool and mean run time per lane; mean run time per task type and size class; "
-         "workers with a GPU; the measured drain rate", "a few fields per lane and task type",
-         "heartbeat, sweep, watermark"),
+         "slots, pool, mean run time and histograms of times per lane; mean run time per task type "
+         "and size class; workers with a GPU; the measured drain rate",
+         "a few fields per lane and task type", "heartbeat, finish, sweep, watermark"),
     _key("TOKEN", "token:", "<token_id>", "Hash",
          "role, mac, site, name, issued_at, expires_at, revoked_at of an issued token",
          "gone a minute after the token's end", "issue_token, revoke_token"),
@@ -139,6 +139,8 @@ TABLE: Final[tuple[Key, ...]] = (
          "files until they are deleted", "doom_files, forget_files"),
     _key("WATERMARK", "watermark", "", "String (JSON), TTL interval + 5 s",
          "total_pending, mac_count, active_workers, timestamp and more", "one value", "watermark"),
+    _key("HISTORY", "history", "", "Hash", "a row of counts, levels and waits by its minute",
+         "1,440: a day", "record_minute"),
     _key("TOTALS", "totals", "", "Hash",
          "cumulative counts: accepted, done, failed, dead, expired, cancelled, refused by reason",
          "a field per outcome", "every task verb"),

@@ -16,6 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
+from fairlane.levels import Histogram as Histogram
+from fairlane.levels import Lane as Lane
+from fairlane.levels import Share as Share
+
 
 class TaskState(StrEnum):
     """Where a task is; a task is in exactly one state at any time."""
@@ -270,23 +274,6 @@ class Device:
     site: str
     limits: DeviceLimits
     lanes: tuple[DeviceLane, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A lane: `scheduled` devices can go now, `credits` tasks can be taken; `v` is virtual time."""
-
-    name: str
-    next_mac: str
-    pending: int
-    scheduled: int
-    leased: int
-    slots: int
-    credits: int
-    backoffs: int
-    throttled: int
-    sites: int
-    v: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ SHARED: Final = (
     "_device",
     "_limits",
     "_tags",
+    "_times",
     "_cost",
     "_order",
     "_dead",

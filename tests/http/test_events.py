@@ -288,7 +288,6 @@ def metrics(service: Service) -> dict[tuple[str, ...], float]:
 
 
 def test_metrics_are_the_stores(service: Service) -> None:
-    metrics(service)
     done, waiting = (service.enqueue(mac=mac(n)).json()["task_id"] for n in (1, 2))
     service.store.run(verbs.Heartbeat("host:1:a", ["text"], 2))
     (leased,) = service.store.run(verbs.Claim("text", 1)).leased
@@ -302,17 +301,22 @@ def test_metrics_are_the_stores(service: Service) -> None:
     assert seen["fairlane_tasks_ended_total", "done"] == 1
     assert seen["fairlane_tasks_ended_total", "cancelled"] == 1
     assert seen["fairlane_tasks_ended_total", "dead"] == 0
-    assert seen["fairlane_tasks_started_total", "text"] == 1
+    assert seen["fairlane_attempts_ended_total", "text"] == 1
     assert (seen["fairlane_lane_pending", "text"], seen["fairlane_lane_slots", "text"]) == (1, 2)
     assert seen["fairlane_workers", "offering"] == 1
     assert seen["fairlane_oldest_wait_seconds",] > 0
-    for name in ("queue_wait", "dispatch", "run"):
+    assert seen["fairlane_lane_wait_seconds", "text"] > 0
+    assert seen["fairlane_lane_starved", "text"] == 0
+    for name in ("queue_wait", "dispatch", "run", "end_to_end"):
         assert seen[f"fairlane_{name}_seconds_count", "text"] == 1
-    assert seen["fairlane_end_to_end_seconds_count", "text"] == 2
+        assert seen[f"fairlane_{name}_seconds_bucket", "text", "+Inf"] == 1
+        assert seen[f"fairlane_{name}_seconds_bucket", "text", "1800.0"] == 1
     assert not any(mac(1) in key for key in seen)
     other = Service(service.settings.store_url)
     try:
         told = metrics(other)
         assert told["fairlane_tasks_accepted_total",] == 3, "right from any process"
+        counted = [key for key in seen if "_seconds_" in key[0]]
+        assert [told[key] for key in counted] == [seen[key] for key in counted]
     finally:
         other.close()

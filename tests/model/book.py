@@ -224,6 +224,7 @@ class Book:
         """An attempt was put off; return where its task is now."""
         entry = self.entries[task_id]
         entry.defers += 1
+        self.totals[f"deferred:{entry.lane}"] += 1
         if entry.defers > self.settings.max_defers:
             self.end(task_id, "dead")
             return "dead"

@@ -122,6 +122,12 @@ def _revoked(store: Store) -> None:
     store.run(verbs.RevokeToken("t1"))
 
 
+def _minutes(store: Store) -> None:
+    for _ in range(2):
+        store.run(verbs.RecordMinute())
+        store.clock.advance(60_000)
+
+
 def _nothing(store: Store) -> None:
     """An empty store will do."""
 
@@ -165,7 +171,9 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.InspectDevice: _after(_running, verbs.InspectDevice(mac(1))),
     verbs.InspectLanes: _after(_system, verbs.InspectLanes()),
     verbs.InspectProcesses: _after(_announced, verbs.InspectProcesses()),
+    verbs.InspectShares: _after(_queued, verbs.InspectShares()),
     verbs.InspectTask: _after(_running, verbs.InspectTask("a")),
+    verbs.InspectTimes: _after(_dead, verbs.InspectTimes()),
     verbs.InspectTotals: _after(_dead, verbs.InspectTotals()),
     verbs.InspectWorkers: _after(_worker, verbs.InspectWorkers()),
     verbs.InspectEpoch: _after(_epoch, verbs.InspectEpoch()),
@@ -184,9 +192,11 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Purge: _after(_late, verbs.Purge()),
     verbs.Quarantine: _after(_running, verbs.Quarantine("a", 1, "no JSON")),
     verbs.ReadAbnormal: _after(_abnormal, verbs.ReadAbnormal()),
+    verbs.ReadHistory: _after(_minutes, verbs.ReadHistory()),
     verbs.ReadRevocations: _after(_revoked, verbs.ReadRevocations()),
     verbs.ReadWatermark: _after(_watermark, verbs.ReadWatermark()),
     verbs.Reconcile: _after(_queued, verbs.Reconcile()),
+    verbs.RecordMinute: _after(_running, verbs.RecordMinute()),
     verbs.Redrive: _after(_dead, verbs.Redrive(["a", "b"])),
     verbs.Release: lambda store: verbs.Release(*_turn(store)),
     verbs.Renew: lambda store: verbs.Renew(*_turn(store)),

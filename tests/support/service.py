@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import redis
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
@@ -74,6 +75,13 @@ class Service:
         """Send bytes as a task."""
         headers = {"content-type": "application/json", **headers}
         return self.ask("POST", "/v1/tasks", content=raw, headers=headers)
+
+    @contextmanager
+    def raw(self) -> Iterator[Any]:
+        """Give a bare connection to the store."""
+        connection: Any = redis.Redis.from_url(self.settings.store_url, decode_responses=True)
+        with closing(connection):
+            yield connection
 
     def close(self) -> None:
         """Close everything."""

@@ -31,7 +31,7 @@ BANNED = ("manager", "helper", "utils", "common", "base", "handle_", "process_")
 #: Names that the requirement document fixes.
 FIXED = ("process_mac_sensitive_tasks",)
 #: Routes that run no verb of their own.
-NO_VERB = {"dead_causes", "events", "livez", "metrics", "read_file", "readyz"} | {
+NO_VERB = {"dead_causes", "events", "livez", "metrics", "read_file", "readyz", "settings"} | {
     f"{what}_session" for what in ("begin", "inspect", "end")
 }
 #: What the prelude can answer to any script.

@@ -52,7 +52,10 @@ def test_the_process_environment_is_what_counts_otherwise(monkeypatch: pytest.Mo
 
 
 def test_an_unknown_variable_is_an_error() -> None:
-    with pytest.raises(InvalidSettings, match="FAIRLANE_BATCHSIZE: no such setting"):
+    with pytest.raises(
+        InvalidSettings,
+        match=r"FAIRLANE_BATCHSIZE: no such setting; did you mean FAIRLANE_BATCH_SIZE\?",
+    ):
         Settings.from_env({"FAIRLANE_BATCHSIZE": "7"})
 
 

@@ -91,6 +91,7 @@ _CALLS: Final[Mapping[str, tuple[Collection[str], Verb[Any] | Run]]] = {
     "mend_tasks": (ALL, verbs.MendTasks(["a1", "a2", "b1", "b2", "c1", "zz"])),
     "mend_sums": (ALL, verbs.MendSums()),
     "watermark": (ALL, verbs.Watermark()),
+    "record the minute": (ALL, verbs.RecordMinute()),
     "measure": ({LEVEL}, verbs.Measure(95, 100)),
     "migrate": (ALL, _migrate),
     "join": (set(), verbs.Join()),

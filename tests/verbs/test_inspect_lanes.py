@@ -36,3 +36,14 @@ def test_twice_reads_again(store: Store) -> None:
     store.enqueue(1)
     with store.unchanged():
         assert store.run(verbs.InspectLanes()) == store.run(verbs.InspectLanes())
+
+
+def test_who_starves_and_for_how_long_the_first_has_waited(store: Store) -> None:
+    store.enqueue(1)
+    store.clock.advance(20_000)
+    store.enqueue(2)
+    _, text = store.run(verbs.InspectLanes())
+    assert (text.starved, text.waited_ms) == (0, 20_000)
+    store.clock.advance(store.settings.starvation_after_ms - 20_000)
+    _, text = store.run(verbs.InspectLanes())
+    assert (text.starved, text.waited_ms) == (1, store.settings.starvation_after_ms)

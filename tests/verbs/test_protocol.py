@@ -160,6 +160,7 @@ def test_a_foreign_reply_is_told_as_such(store: Store, kind: type[Verb[Any]]) ->
         verbs.ForgetFiles,
         verbs.Lead,
         verbs.Quarantine,
+        verbs.RecordMinute,
         verbs.RevokeToken,
         verbs.Withdraw,
     ):

@@ -27,11 +27,12 @@ from fairlane.faults import fault
 from fairlane.model import Turn
 from fairlane.services.dispatcher import Dispatcher
 from fairlane.services.filekeeper import delete_files
+from fairlane.services.janitor import publish as publish_level
 from fairlane.services.janitor import purge, sweep
 from fairlane.services.load import LoadMeter, Valve
 from fairlane.services.turn import take_turn
 from fairlane.tasktype import TaskType
-from fairlane.verbs import ClaimDevice, Watermark
+from fairlane.verbs import ClaimDevice
 
 
 def register(app: Celery, client: Client) -> None:
@@ -57,8 +58,8 @@ def register(app: Celery, client: Client) -> None:
 
     @app.task(name=WATERMARK, shared=False)
     def publish_watermark() -> int:
-        """Publish the system's level; return the pending tasks."""
-        return client.run(Watermark()).total_pending
+        """Publish the system's level, and record it once a minute; return the pending tasks."""
+        return publish_level(client).total_pending
 
 
 def _register_flow(app: Celery, client: Client) -> None:

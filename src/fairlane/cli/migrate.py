@@ -9,10 +9,10 @@ from typing import Any
 
 import rich_click as click
 
-from fairlane.cli.settings import shown, without_opinions
+from fairlane.cli.settings import without_opinions
 from fairlane.client import Client
 from fairlane.errors import LaneInUse
-from fairlane.settings import SEED, Settings, shared_fields, variable_of
+from fairlane.settings import SEED, Settings, shared_fields, shown, variable_of
 
 
 @click.command(short_help="Make the shared settings named in this environment the store's.")

@@ -6,19 +6,13 @@ The rule: JSON has a shared setting as its variable takes it, so that it can be 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import fields
-from typing import Final
 
 import rich_click as click
 from rich.table import Table
 
 from fairlane.cli.table import show
 from fairlane.client import Client
-from fairlane.settings import SEED, Settings, variable_of
-from fairlane.tasktype import TaskType
-
-_NOT_IN_IT: Final = object()
+from fairlane.settings import Settings, told, variable_of
 
 
 @click.command(short_help="Show every setting, its value and where it came from.")
@@ -36,18 +30,11 @@ def settings(*, of_store: bool, as_json: bool) -> None:
             client.ping()
             current = client.settings
     texts = current.shared() if as_json else {}
-    preset = SEED if current.preset == "seed" else {}
-    rows = []
-    for item in fields(current):
-        if of_store and not item.metadata["shared"]:
-            continue
-        value = getattr(current, item.name)
-        source = "" if of_store else variable_of(item.name)
-        if not source and value == preset.get(item.name, _NOT_IN_IT):
-            source = f"preset {current.preset}"
-        source = source or ("default" if value == item.default else "the store")
-        text = texts.get(item.name, shown(item.name, value))
-        rows.append((item.name, text, source, item.metadata["about"]))
+    source_of = _nowhere if of_store else variable_of
+    rows = [
+        (each.setting, texts.get(each.setting, each.value), each.source, each.about)
+        for each in told(current, source_of=source_of, only_shared=of_store)
+    ]
     if as_json:
         names = ("setting", "value", "source", "about")
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2))
@@ -70,15 +57,5 @@ def without_opinions(settings: Settings) -> Settings:
     )
 
 
-def shown(name: str, value: object) -> str:
-    """Return a setting's value for people: task types by their names, no passwords."""
-    if isinstance(value, tuple):
-        return ", ".join(part.name if isinstance(part, TaskType) else str(part) for part in value)
-    text = str(value)
-    if name.endswith("_secret"):
-        return "***" if text else ""
-    if name.endswith("_url"):
-        # A driver takes the password from the query as well.
-        text = re.sub(r"(?<=password=)[^&]*", "***", text)
-        text = re.sub(r"(?<=://).*(?=@)", "***", text)
-    return text
+def _nowhere(_: str) -> str:
+    return ""

@@ -133,7 +133,7 @@ def create_app(settings: Settings | None = None, *, identify: Identify | None = 
     )
     app.state.gate = gate
     app.state.feed = feed
-    app.state.metrics = metrics.Metrics(gate, feed)
+    app.state.metrics = metrics.Metrics(gate)
     app.state.door = door
     app.state.depot = files.Depot(settings)
     app.state.identify = identify

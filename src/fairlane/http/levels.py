@@ -1,11 +1,12 @@
-"""/v1/lanes, /v1/workers, /v1/watermark: the system's levels."""
+"""/v1/lanes, /v1/workers, /v1/watermark, /v1/history, /v1/settings: the system's levels."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 
 from fairlane import verbs
 from fairlane.http import answer
@@ -15,7 +16,9 @@ from fairlane.http.gate import Gate
 from fairlane.http.openapi import problems
 from fairlane.http.problem import Problem
 from fairlane.http.sentence import sentence
+from fairlane.settings import told
 from fairlane.verbs import Verb
+from fairlane.verbs.history import MOST_MINUTES, Minute
 
 R = TypeVar("R")
 
@@ -49,6 +52,109 @@ async def read_watermark(request: Request) -> answer.Watermark:
             404, "WATERMARK_NOT_FOUND", "no dispatcher or Beat has published one; is one running?"
         )
     return answer.Watermark(**asdict(found))
+
+
+class Span(BaseModel):
+    """How far back."""
+
+    model_config = ConfigDict(extra="forbid")
+    minutes: int = Field(60, ge=1, le=MOST_MINUTES)
+
+
+class LaneLevel(answer.Answer):
+    """A lane at the end of a minute."""
+
+    name: str
+    pending: int
+    leased: int
+    slots: int
+
+
+class HistoryMinute(answer.Answer):
+    """What happened in the `seconds` before `at`, and the levels then.
+
+    `finished` are tasks that ended in whatever way. The waits (of tasks that started, since they
+    were accepted) and `jain` are of a sample, null of too few. `jain` is Jain's index of the work
+    that devices got, each by its weight, that had tasks all the time: 1 is perfectly fair.
+    """
+
+    at: str | None
+    seconds: float
+    enqueued: int
+    finished: int
+    done: int
+    failed: int
+    dead: int
+    expired: int
+    cancelled: int
+    refused: int
+    throughput_per_second: float
+    wait_p50_seconds: float | None
+    wait_p99_seconds: float | None
+    jain: float | None
+    pending: int
+    leased: int
+    delayed: int
+    dead_letters: int
+    lanes: list[LaneLevel]
+
+
+class History(answer.Answer):
+    """Minutes, oldest first; one that nobody recorded is part of the next."""
+
+    minutes: list[HistoryMinute]
+
+
+@router.get(
+    "/v1/history", summary=sentence(verbs.ReadHistory), responses=problems(401, 403, 422, 503)
+)
+async def read_history(request: Request, span: Annotated[Span, Query()]) -> History:
+    """Answer a row a minute, of a day at most. The store keeps them over restarts."""
+    found = await _read(request, verbs.ReadHistory(span.minutes))
+    return History(minutes=[*map(_minute, found)])
+
+
+class Setting(answer.Answer):
+    """A setting, its value as text, and its source: a variable, default, preset, the store."""
+
+    setting: str
+    value: str
+    source: str
+    about: str
+    shared: bool
+
+
+class Settings(answer.Answer):
+    """Every setting of this service, as agreed with the store."""
+
+    settings: list[Setting]
+
+
+@router.get(
+    "/v1/settings",
+    summary="Tell every setting, its value and where that came from.",
+    responses=problems(401, 403, 503),
+)
+async def settings(request: Request) -> Settings:
+    """Answer the settings of this process; `shared` ones are the store's. Secrets are masked."""
+    caller(request).needs(READERS)
+    gate: Gate = request.app.state.gate
+    await gate.ask(gate.client.ping())
+    return Settings(settings=[Setting(**asdict(each)) for each in told(gate.client.settings)])
+
+
+def _minute(found: Minute) -> HistoryMinute:
+    told = asdict(found)
+    del told["at_ms"]
+    for name in ("wait_p50", "wait_p99"):
+        wait_ms = told.pop(f"{name}_ms")
+        told[f"{name}_seconds"] = None if wait_ms is None else wait_ms / 1000
+    return HistoryMinute(
+        at=answer.when(found.at_ms),
+        finished=found.finished,
+        throughput_per_second=round(found.done / found.seconds, 3),
+        **told,
+    )
 
 
 async def _read(request: Request, verb: Verb[R]) -> R:

@@ -1,41 +1,53 @@
 """GET /metrics: the system's levels and counts, for Prometheus.
 
-The rule: what is counted is read from the store, so any process tells the same; no label names a
-device. Times of tasks come from the event stream, from the first scrape on: each process sees all
-events and has a histogram of all tasks, so take one process's (or an average), and not their sum.
+The rule: all is read from the store, so any process tells the same, and the sum over processes is
+wrong; no label names a device. Times are counted when an attempt, or a task, ends.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from fairlane import model, verbs
 from fairlane.errors import FairlaneError
 from fairlane.http.body import StrictRoute
 from fairlane.http.caller import READERS, caller
-from fairlane.http.feed import Feed
 from fairlane.http.gate import Gate, within_limit
 from fairlane.http.openapi import problems
-from fairlane.model import TERMINAL, Event
+from fairlane.http.shares import Shares
+from fairlane.model import TERMINAL
 
 router = APIRouter(route_class=StrictRoute, tags=["health"])
 
-_SECONDS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
-#: Tasks on their way whose times are remembered; past it the oldest is forgotten.
-_MOST_TASKS: Final = 200_000
 _LANE_GAUGES: Final = (
     ("pending", "Tasks that wait in a queue"),
     ("leased", "Tasks that are leased or running"),
     ("scheduled", "Devices that can go now"),
     ("slots", "Slots that workers offer"),
     ("credits", "Tasks that can be taken now"),
+    ("starved", "Devices that can go and have waited for starvation_after_ms or more"),
+)
+_TIMES: Final = (
+    (
+        "wait",
+        "queue_wait",
+        "From the acceptance of a task to the claim that led to its first start",
+    ),
+    ("dispatch", "dispatch", "From a claim to the start of the attempt"),
+    ("run", "run", "From the start of an attempt to its end"),
+    ("whole", "end_to_end", "From the acceptance of a task that ran to its end"),
 )
 #: Counts of the store by their name there, with our name and label.
 _COUNTS: Final = (
@@ -47,85 +59,23 @@ _COUNTS: Final = (
 )
 
 
-class TaskTimes:
-    """How long tasks take, from the event stream, by lane."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def histogram(name: str, about: str) -> Histogram:
-            name = f"fairlane_{name}_seconds"
-            return Histogram(name, about, ["lane"], buckets=_SECONDS, registry=registry)
-
-        self._wait = histogram("queue_wait", "From the acceptance of a task to its first claim")
-        self._dispatch = histogram("dispatch", "From a claim to the start of the attempt")
-        self._run = histogram("run", "From the start of an attempt to the end of its task")
-        self._whole = histogram("end_to_end", "From the acceptance of a task to its end")
-        #: When a task was accepted, claimed and started; 0 for what has not happened.
-        self._tasks: OrderedDict[str, list[int]] = OrderedDict()
-        self.started: dict[str, int] = {}
-        self.deferred: dict[str, int] = {}
-
-    def observe(self, events: Sequence[Event]) -> None:
-        """Take in what happened."""
-        for event in events:
-            for told in event.tasks:
-                self._see(event, told)
-        while len(self._tasks) > _MOST_TASKS:
-            self._tasks.popitem(last=False)
-
-    def _see(self, event: Event, told: str) -> None:
-        task_id = told.rpartition(".")[0]
-        if event.event == "accepted":
-            self._tasks[told] = [event.at_ms, 0, 0]
-        elif event.event == "claimed":
-            self._claimed(task_id, event)
-        elif event.event == "started":
-            self._started(task_id, event)
-        elif event.event == "deferred":
-            self.deferred[event.lane] = self.deferred.get(event.lane, 0) + 1
-        elif event.event in TERMINAL:
-            self._ended(told, event)
-
-    def _claimed(self, task_id: str, event: Event) -> None:
-        times = self._tasks.setdefault(task_id, [0, 0, 0])
-        if times[0] and not times[1]:
-            self._wait.labels(event.lane).observe((event.at_ms - times[0]) / 1000)
-        times[1] = event.at_ms
-
-    def _started(self, task_id: str, event: Event) -> None:
-        self.started[event.lane] = self.started.get(event.lane, 0) + 1
-        times = self._tasks.setdefault(task_id, [0, 0, 0])
-        if times[1]:
-            self._dispatch.labels(event.lane).observe((event.at_ms - times[1]) / 1000)
-        times[2] = event.at_ms
-
-    def _ended(self, task_id: str, event: Event) -> None:
-        accepted, _, started = self._tasks.pop(task_id, (0, 0, 0))
-        if started:
-            self._run.labels(event.lane).observe((event.at_ms - started) / 1000)
-        if accepted:
-            self._whole.labels(event.lane).observe((event.at_ms - accepted) / 1000)
-
-
 class Metrics:
-    """The registry of an application."""
+    """What an application tells of its store."""
 
-    def __init__(self, gate: Gate, feed: Feed) -> None:
-        self._gate, self._feed = gate, feed
-        self._registry = CollectorRegistry()
-        self._times = TaskTimes(self._registry)
-        feed.observe(self._times.observe)
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._shares = Shares()
 
     async def page(self) -> bytes:
         """Return the metrics as text. Raises StoreError."""
-        await self._feed.start()
-        await self._feed.look()
-        lanes, totals, workers, overload, oldest = await self._gate.run_many(
+        lanes, totals, workers, overload, oldest, times, shares = await self._gate.run_many(
             [
                 *(verbs.InspectLanes(), verbs.InspectTotals(), verbs.InspectWorkers()),
                 *(verbs.Overload(), verbs.Devices(0, 1)),
+                *(verbs.InspectTimes(), verbs.InspectShares()),
             ]
         )
-        for found in (lanes, totals, workers, overload, oldest):
+        for found in (lanes, totals, workers, overload, oldest, times, shares):
             if isinstance(found, FairlaneError):
                 raise found
         waited_s = 0.0
@@ -139,12 +89,12 @@ class Metrics:
                     *_of_totals(totals),
                     *_of_workers(workers),
                     *_of_devices(overload, waited_s),
-                    _counter("fairlane_tasks_started", "Attempts that began", self._times.started),
-                    _counter("fairlane_tasks_deferred", "Defers", self._times.deferred),
+                    *_of_times(times),
+                    _of_shares(self._shares.index(shares)),
                 ]
             )
         )
-        return generate_latest(page) + generate_latest(self._registry)
+        return generate_latest(page)
 
 
 class _Levels:
@@ -182,6 +132,42 @@ def _of_lanes(lanes: Sequence[model.Lane]) -> Iterator[Metric]:
         for lane in lanes:
             family.add_metric([lane.name], getattr(lane, name))
         yield family
+    family = GaugeMetricFamily(
+        "fairlane_lane_wait_seconds", "How long a device has waited for its turn", labels=["lane"]
+    )
+    for lane in lanes:
+        family.add_metric([lane.name], lane.waited_ms / 1000)
+    yield family
+
+
+def _of_times(times: Sequence[model.Histogram]) -> Iterator[Metric]:
+    for what, name, about in _TIMES:
+        family = HistogramMetricFamily(f"fairlane_{name}_seconds", about, labels=["lane"])
+        started = CounterMetricFamily(
+            "fairlane_attempts_ended", "Attempts that began and are over", labels=["lane"]
+        )
+        for found in times:
+            if found.what == what:
+                bounds = [*(str(bound / 1000) for bound in found.bounds_ms), "+Inf"]
+                counts = accumulate(map(float, found.counts))
+                family.add_metric(
+                    [found.lane], [*zip(bounds, counts, strict=True)], found.sum_ms / 1000
+                )
+                started.add_metric([found.lane], sum(found.counts))
+        yield family
+        if what == "run":
+            yield started
+
+
+def _of_shares(index: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(
+        "fairlane_jain_index",
+        "Fairness of worker time over weight among devices that waited all the time, 1 at best",
+        labels=["lane"],
+    )
+    for lane, found in index.items():
+        family.add_metric([lane], found)
+    return family
 
 
 def _of_totals(totals: model.Totals) -> Iterator[Metric]:
@@ -196,6 +182,12 @@ def _of_totals(totals: model.Totals) -> Iterator[Metric]:
     yield _counter("fairlane_tasks_refused", "Tasks that were refused", refused, "reason")
     ended = {str(state): counts.get(str(state), 0) for state in sorted(TERMINAL)}
     yield _counter("fairlane_tasks_ended", "Tasks that ended", ended, "outcome")
+    deferred = {
+        name.removeprefix("deferred:"): count
+        for name, count in counts.items()
+        if name.startswith("deferred:")
+    }
+    yield _counter("fairlane_tasks_deferred", "Defers", deferred)
     for name in ("pending", "delayed", "leased", "dead_letters"):
         yield GaugeMetricFamily(f"fairlane_{name}", f"{name} in the store", getattr(totals, name))
 

@@ -164,7 +164,8 @@ end
 local function forget(d)
   local own, whole, gone = d.lane.field, d.whole, {}
   if d.pending == 0 then
-    gone = { own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn', own .. 'served_at' }
+    gone = { own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn', own .. 'served_at',
+      own .. 'used_ms' }
   end
   if d.leased == 0 then
     gone[#gone + 1], gone[#gone + 2] = own .. 'leased', own .. 'tag'

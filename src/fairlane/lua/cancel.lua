@@ -6,7 +6,8 @@
 -- Flags    allow-oom
 local id, force = ARGV[2], ARGV[3] == '1'
 
-local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at', 'paid', 'started_at')
+local f = call('HMGET', TASK .. id, 'state', 'mac', 'lane', 'created_at', 'paid', 'started_at',
+  'claimed_at', 'failures', 'defers')
 local state = f[1]
 if not state then
   return not_found(id)
@@ -29,6 +30,9 @@ if state == 'pending' or state == 'delayed' then
   seat(d)
 else
   end_lease(d, id, tonumber(f[5]), state == 'leased' and 0 or used_since(f[6]))
+  if state == 'running' then
+    count_times(d.lane, f[4], f[7], f[6], now, not (f[8] or f[9]), false)
+  end
   save(d, 0)
   make_room(d)
 end

@@ -10,7 +10,7 @@
 local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
-  'expires_at', 'deferred_attempt', 'due_at', 'paid', 'started_at')
+  'expires_at', 'deferred_attempt', 'due_at', 'paid', 'started_at', 'claimed_at', 'failures')
 if f[8] == attempt and f[2] == attempt then
   return { f[1], tonumber(f[9]) or 0, tonumber(f[5]) }
 end
@@ -23,6 +23,10 @@ end
 local L, defers = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
 local d = device(f[3], L)
 end_lease(d, id, tonumber(f[10]), f[1] == 'leased' and 0 or used_since(f[11]))
+if f[1] == 'running' then
+  count_times(L, f[6], f[12], f[11], now, not (f[13] or f[5]), defers > C.max_defers)
+end
+call('HINCRBY', TOTALS, 'deferred:' .. L.name, 1)
 call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
 if defers > C.max_defers then
   save(d, 0)

@@ -10,7 +10,7 @@
 local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
-  'expires_at', 'failed_attempt', 'due_at', 'paid', 'started_at')
+  'expires_at', 'failed_attempt', 'due_at', 'paid', 'started_at', 'claimed_at', 'defers')
 if f[8] == attempt and f[2] == attempt then
   return { f[1], tonumber(f[9]) or 0 }
 end
@@ -20,6 +20,8 @@ if refused then
 end
 local d, failures = device(f[3], lane_of(f[4])), (tonumber(f[5]) or 0) + 1
 end_lease(d, id, tonumber(f[10]), used_since(f[11]))
+count_times(d.lane, f[6], f[12], f[11], now, not (f[5] or f[13]),
+  final or failures >= C.max_attempts)
 call('HSET', TASK .. id, 'failures', failures, 'failed_attempt', attempt)
 if final then
   save(d, 0)

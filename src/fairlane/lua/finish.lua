@@ -7,7 +7,7 @@
 local id, attempt, result = ARGV[2], ARGV[3], ARGV[4]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'started_at', 'task_type',
-  'paid', 'size')
+  'paid', 'size', 'created_at', 'claimed_at', 'failures', 'defers')
 if f[1] == 'done' and f[2] == attempt then
   return 0
 end
@@ -17,7 +17,8 @@ if refused then
 end
 local d, started = device(f[3], lane_of(f[4])), tonumber(f[5])
 end_lease(d, id, tonumber(f[7]), used_since(started))
-learn(d, f[6], f[8] or 0, math.max(1, now - started))
+learn(d, f[6], f[8] or 0, math.max(1, now - started), f[9], f[10], started,
+  not (f[11] or f[12]))
 save(d, 0)
 conclude(id, 'running', 'done', d.mac, d.lane.name, attempt, 'result', result)
 make_room(d)

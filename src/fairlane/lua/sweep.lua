@@ -19,7 +19,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   for at = 1, #due, 2 do
     local id = due[at]
     local f = redis.pcall('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
-      'created_at', 'expires_at', 'worker', 'paid', 'started_at', 'lane')
+      'created_at', 'expires_at', 'worker', 'paid', 'started_at', 'lane', 'claimed_at', 'defers')
     local is_usable = f[2] and not is_flawed(f, f[3], f[11], f[6], f[7])
     local d = f[3] and device(f[3], L)
     if is_usable and f[1] == 'leased' then
@@ -36,6 +36,8 @@ for name in string.gmatch(C.lanes, '[^,]+') do
       -- It pays until its last heartbeat.
       local used = math.max(1, due[at + 1] - C.lease_ms - f[10]) * UNITS_PER_MS
       end_lease(d, id, tonumber(f[9]), used)
+      count_times(L, f[6], f[12], f[10], f[10] + used / UNITS_PER_MS, not (f[4] or f[13]),
+        failures >= C.max_attempts)
       call('HSET', TASK .. id, 'failures', failures, 'cause', 'worker_lost')
       call('HDEL', TASK .. id, 'paid')
       if failures >= C.max_attempts then

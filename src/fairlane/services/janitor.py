@@ -10,8 +10,9 @@ import logging
 
 from fairlane.client import Client
 from fairlane.model import Swept
+from fairlane.model import Watermark as Level
 from fairlane.services.filekeeper import delete_files
-from fairlane.verbs import Purge, Sweep, Watermark
+from fairlane.verbs import Purge, RecordMinute, Sweep, Watermark
 
 log = logging.getLogger("fairlane.janitor")
 
@@ -25,7 +26,7 @@ _MAX_ROUNDS = 400
 
 
 class Janitor:
-    """Sweeps at every step; purges and publishes the watermark when their time has come."""
+    """Sweeps at every step; purges and publishes the level when their time has come."""
 
     def __init__(self, client: Client) -> None:
         settings = client.settings
@@ -42,8 +43,14 @@ class Janitor:
             purge(self._client)
             delete_files(self._client)
         if self._steps % self._publish_every == 0:
-            self._client.run(Watermark())
+            publish(self._client)
         self._steps += 1
+
+
+def publish(client: Client) -> Level:
+    """Publish the watermark and return it; record the minute for the history, once."""
+    client.run(RecordMinute())
+    return client.run(Watermark())
 
 
 def sweep(client: Client) -> int:

@@ -1,4 +1,7 @@
-"""Settings, and how they are read: `settings` the value, `rules` its limits, `text` its texts."""
+"""Settings, and how they are read: `settings` the value, `rules` its limits, `text` its texts.
+
+`told` is how they are told to people.
+"""
 
 from fairlane.settings.settings import (
     PREFIX,
@@ -8,5 +11,16 @@ from fairlane.settings.settings import (
     shared_fields,
     variable_of,
 )
+from fairlane.settings.told import Told, shown, told
 
-__all__ = ["PREFIX", "SEED", "Settings", "other_variables", "shared_fields", "variable_of"]
+__all__ = [
+    "PREFIX",
+    "SEED",
+    "Settings",
+    "Told",
+    "other_variables",
+    "shared_fields",
+    "shown",
+    "told",
+    "variable_of",
+]

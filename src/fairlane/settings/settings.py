@@ -12,8 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, get_type_hints
@@ -153,7 +154,7 @@ class Settings:
                 continue
             setting = name.removeprefix(PREFIX).lower()
             if setting not in hints:
-                problems.append(f"{name}: no such setting; `fairlane settings` lists them")
+                problems.append(f"{name}: no such setting; {_meant(setting, hints)}")
                 continue
             try:
                 values[setting] = parse(hints[setting], text)
@@ -273,6 +274,13 @@ def variable_of(setting: str) -> str:
     """Return the variable that sets a setting in this environment, or nothing."""
     name = PREFIX + setting.upper()
     return name if name in os.environ else ""  # noqa: TID251 - the one place
+
+
+def _meant(setting: str, known: Iterable[str]) -> str:
+    close = get_close_matches(setting, known, n=1, cutoff=0.7)
+    if close:
+        return f"did you mean {PREFIX}{close[0].upper()}? `fairlane settings` lists all"
+    return "`fairlane settings` lists them"
 
 
 def shared_fields() -> list[Any]:

@@ -11,8 +11,11 @@ from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
 from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
 from fairlane.verbs.files import DoomFiles, ForgetFiles, KeepFile
+from fairlane.verbs.history import ReadHistory, RecordMinute
 from fairlane.verbs.levels import (
     InspectLanes,
+    InspectShares,
+    InspectTimes,
     InspectTotals,
     Measure,
     Overload,
@@ -75,7 +78,9 @@ __all__ = [
     "InspectEpoch",
     "InspectLanes",
     "InspectProcesses",
+    "InspectShares",
     "InspectTask",
+    "InspectTimes",
     "InspectTotals",
     "InspectWorkers",
     "IssueToken",
@@ -93,9 +98,11 @@ __all__ = [
     "Purge",
     "Quarantine",
     "ReadAbnormal",
+    "ReadHistory",
     "ReadRevocations",
     "ReadWatermark",
     "Reconcile",
+    "RecordMinute",
     "Redrive",
     "Release",
     "Renew",

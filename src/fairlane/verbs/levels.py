@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from struct import unpack
 from typing import Any, ClassVar, Final
 
 from fairlane import model
@@ -11,6 +12,8 @@ from fairlane.settings import Settings
 from fairlane.verbs.bounds import checked_count, checked_limit
 from fairlane.verbs.verb import Arg, Verb, pairs, text
 
+#: What is timed of a task, in the order that `_times.lua` keeps.
+WHATS: Final = ("wait", "dispatch", "run", "whole")
 _MAX_BYTES: Final = 10**15
 _MAX_MS: Final = 3_600_000
 
@@ -98,3 +101,42 @@ class InspectTotals(_Reading, Verb[model.Totals]):
         """Return the counts."""
         counts = {name: int(value) for name, value in pairs(reply[4])}
         return model.Totals(counts, *map(int, reply[:4]))
+
+
+@dataclass(frozen=True)
+class InspectTimes(_Reading, Verb[tuple[model.Histogram, ...]]):
+    """Read how long tasks waited and ran, as histograms per lane."""
+
+    def decode(self, reply: Any) -> tuple[model.Histogram, ...]:
+        """Return four histograms of each lane where something ended."""
+        bounds_ms = tuple(map(int, reply[0]))
+        size = len(bounds_ms) + 2
+        return tuple(
+            model.Histogram(what, text(lane), bounds_ms, numbers[at : at + size - 1],
+                            numbers[at + size - 1])
+            for lane, packed in zip(reply[1][::2], reply[1][1::2], strict=True)
+            for numbers in (unpack(f"<{4 * size}Q", packed),)
+            for what, at in zip(WHATS, range(0, 4 * size, size), strict=True)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class InspectShares(Verb[tuple[model.Share, ...]]):
+    """Read what the devices that wait have used of the workers, lane by lane.
+
+    Raises InvalidData for a limit outside 1 to 1,000.
+    """
+
+    limit: int = 1_000
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return the limit."""
+        return (checked_limit(self.limit),)
+
+    def decode(self, reply: Any) -> tuple[model.Share, ...]:
+        """Return the shares."""
+        return tuple(
+            model.Share(text(lane), text(mac), float(weight), int(used))
+            for lane, mac, weight, used in reply
+        )

@@ -1,0 +1,89 @@
+-- Record the system's level for the history, once a minute.
+--
+-- A row is the counts and levels at the minute's first call, and how long tasks waited that were
+-- started in the 60 s before, of a sample of the events in these. A day of rows is kept.
+--
+-- Returns  1, or 0 when this minute has its row
+-- Errors   none
+-- Twice    answers 0 and changes nothing within the same minute
+-- Flags    allow-oom
+
+local minute = math.floor(now / 60000)
+local slot = minute % 1440
+local before = call('HGET', HISTORY, slot)
+if before and tonumber(string.match(before, '^%d+')) == minute then
+  return 0
+end
+
+-- Sixteen looks, spread over the minute, at 32 events each. The stream has the server's clock.
+local function starts()
+  local time, found = call('TIME'), {}
+  local from = time[1] * 1000 + math.floor(time[2] / 1000) - 60000
+  for part = 0, 15 do
+    local first = string.format('%.0f', from + part * 3750)
+    local last = string.format('%.0f', from + part * 3750 + 3749)
+    for _, entry in ipairs(call('XRANGE', EVENTS, first, last, 'COUNT', 32)) do
+      local fields = {}
+      for at = 1, #entry[2], 2 do
+        fields[entry[2][at]] = entry[2][at + 1]
+      end
+      if fields.event == 'started' then
+        found[#found + 1] = fields
+      end
+    end
+  end
+  return found
+end
+
+-- The waits of the tasks, and what each device was charged for them: the sum, and that of squares.
+local waits, work = {}, {}
+for _, event in ipairs(starts()) do
+  local id, attempt = string.match(event.tasks, '^(.+)%.(%d+)$')
+  local f = redis.pcall('HMGET', TASK .. (id or ''), 'created_at', 'started_at', 'paid')
+  if attempt == '1' and tonumber(f[1]) and tonumber(f[2]) then
+    waits[#waits + 1] = math.max(0, f[2] - f[1])
+  end
+  local paid, of = (tonumber(f[3]) or UNITS_PER_MS) / UNITS_PER_MS, work[event.mac] or { 0, 0 }
+  work[event.mac] = { of[1] + paid, of[2] + paid * paid }
+end
+table.sort(waits)
+
+local function percentile(part)
+  return waits[math.max(1, math.ceil(#waits * part))]
+end
+
+-- What Jain's index is made of: the shares of the devices that had tasks for the whole minute.
+local devices, shares, squares, noise = 0, 0, 0, 0
+for mac, of in pairs(work) do
+  local since = tonumber(call('ZSCORE', MACS, mac))
+  if since and since <= now - 60000 then
+    local weight = tonumber(call('HGET', META .. mac, 'weight')) or 1
+    devices, shares = devices + 1, shares + of[1] / weight
+    squares, noise = squares + (of[1] / weight) ^ 2, noise + of[2] / weight ^ 2
+  end
+end
+
+local row = { recorded_at = now, waits = #waits, wait_p50 = percentile(0.5),
+  wait_p99 = percentile(0.99), devices = devices, shares = shares, squares = squares,
+  noise = noise, pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, leased = 0,
+  delayed = call('ZCARD', DELAYED), dead_letters = call('LLEN', DEAD_LETTER), refused = 0 }
+local totals = call('HGETALL', TOTALS)
+for at = 1, #totals, 2 do
+  if string.sub(totals[at], 1, 8) == 'refused_' then
+    row.refused = row.refused + totals[at + 1]
+  end
+end
+for _, name in ipairs({ 'accepted', 'done', 'failed', 'dead', 'expired', 'cancelled' }) do
+  row[name] = tonumber(call('HGET', TOTALS, name)) or 0
+end
+local lanes = {}
+for name in string.gmatch(C.lanes, '[^,]+') do
+  local L = lane_of(name)
+  local leased = call('ZCARD', INFLIGHT .. L.suffix)
+  lanes[name] = { tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
+    tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
+  row.leased = row.leased + leased
+end
+row.lanes = lanes
+call('HSET', HISTORY, slot, string.format('%d %s', minute, cjson.encode(row)))
+return 1

@@ -100,3 +100,17 @@ def test_a_task_tells_its_timeline(service: Service) -> None:
     ]
     assert (told["timeline"][2]["worker"], told["result"]) == ("host:1:a", {"found": 1})
     assert told["timeline"][3]["at"] == told["ended_at"]
+
+
+def test_a_task_explains_why_it_waits(service: Service) -> None:
+    service.store.enqueue(mac(1), "text", {}, task_id="one")
+    service.store.enqueue(mac(1), "text", {}, task_id="two")
+    told = service.ask("GET", f"{PATH}/two/explain").json()
+    assert (told["reason"], told["place"], told["ahead"]) == ("no_worker", 1, 1)
+    assert (told["start_p50_seconds"], told["until"]) == (None, None)
+    service.store.run(verbs.Heartbeat("host:1:a", ["text"], 1))
+    told = service.ask("GET", f"{PATH}/two/explain").json()
+    assert (told["reason"], told["slots"]) == ("behind", 1)
+    assert told["start_p50_seconds"] <= told["start_p90_seconds"]
+    assert told["start_p90_at"].endswith("Z")
+    assert is_problem(service.ask("GET", f"{PATH}/none/explain"), 404, "TASK_NOT_FOUND")

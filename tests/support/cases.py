@@ -161,6 +161,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
         _queued,
         verbs.EnqueueMany([verbs.Enqueue(mac(3), LANE, {"at": at}, task_id=at) for at in "xyx"]),
     ),
+    verbs.Explain: _after(_system, verbs.Explain("b")),
     verbs.Fail: _after(_running, verbs.Fail("a", 1, "error", "Traceback: boom")),
     verbs.FindTasks: _after(_dead, verbs.FindTasks("deadlines")),
     verbs.Finish: _after(_running, verbs.Finish("a", 1, {"found": 0})),

@@ -10,6 +10,7 @@ from fairlane.verbs.accept import Enqueue, EnqueueMany
 from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
 from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
+from fairlane.verbs.explain import Explain
 from fairlane.verbs.files import DoomFiles, ForgetFiles, KeepFile
 from fairlane.verbs.history import ReadHistory, RecordMinute
 from fairlane.verbs.levels import (
@@ -69,6 +70,7 @@ __all__ = [
     "Drop",
     "Enqueue",
     "EnqueueMany",
+    "Explain",
     "Fail",
     "FindTasks",
     "Finish",

@@ -131,11 +131,13 @@ class FairOracle(Lane):
             self._settle(job, used)
         self._made_room(job)
 
-    def sweep(self) -> None:
-        """Lost leases come back; so does what is due."""
+    def sweep(self) -> list[str]:
+        """Lost leases come back; so does what is due. Return the tasks whose lease was lost."""
+        lost: list[str] = []
         for job in sorted(self.jobs.values(), key=lambda job: (job.lease_until, job.task_id)):
             if job.where not in ("leased", "running") or job.lease_until > self.now:
                 continue
+            lost.append(job.task_id)
             flow = self.flow(job.mac)
             if job.where == "running":
                 # It pays until its last heartbeat.
@@ -155,6 +157,7 @@ class FairOracle(Lane):
             self._made_room(job)
         self._resume()
         self._rest()
+        return lost
 
     def configure(
         self,

@@ -155,11 +155,18 @@ class LockStep(RuleBasedStateMachine):
         for _ in range(turns):
             self.claim(1, None)
 
-    @rule(ms=st.sampled_from([0, 0, 30_000, 60_001]))
+    @rule(ms=st.sampled_from([0, 0, 25_000, 30_000, 60_001]))
     def sweep(self, ms: int) -> None:
         self.oracle.now += ms
-        self.client.run(verbs.Sweep())
-        self.oracle.sweep()
+        lost = self.client.run(verbs.Sweep()).lost
+        assert [name.rpartition(".")[0] for name in lost] == self.oracle.sweep()
+
+    @precondition(lambda self: self._there("leased", "running"))
+    @rule(pick=a_pick, off_ms=st.sampled_from([-1, 0, 1]))
+    def sweep_as_a_lease_ends(self, pick: int, off_ms: int) -> None:
+        """To the millisecond, before and after: the model's deadline is the script's."""
+        until = _pick(self._there("leased", "running"), pick).lease_until + off_ms
+        self.sweep(max(0, until - self.oracle.now))
 
     @invariant()
     def tags_are_equal(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -120,7 +121,9 @@ def gpus() -> tuple[Gpu, ...] | None:
     except pynvml.NVMLError:
         return None
     finally:
-        pynvml.nvmlShutdown()
+        # A GPU that is lost meanwhile fails here too; what was read stands.
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def _utilisation(pynvml: Any, handle: Any) -> float | None:

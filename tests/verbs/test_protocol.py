@@ -70,6 +70,7 @@ def test_every_way_to_run_a_verb_answers_the_same(open_store: Open, kind: type[V
 
 @each_verb
 def test_a_server_that_forgot_the_library_gets_it_anew(store: Store, kind: type[Verb[Any]]) -> None:
+    """A14: before every call, in each of the ways to call."""
     verb = case_of(kind)(store)
     store.client.run_many([verbs.Overload()])
     answers: list[Any] = []

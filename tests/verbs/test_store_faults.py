@@ -144,6 +144,7 @@ def test_no_store_at_all(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_cluster_is_refused_in_one_sentence(name: str) -> None:
+    """A18: of one node, too."""
     server = Server.start(name, "--cluster-enabled", "yes")
     try:
         with Client.from_url(server.url) as client:

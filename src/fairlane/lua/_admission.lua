@@ -4,7 +4,7 @@
 -- The levels that admission compares, read once a script; the caller counts what it accepts.
 local function read_levels()
   local f = call('HMGET', SITES_PENDING, ':all', ':full', ':store')
-  return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = tonumber(f[1]) or 0,
+  return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = num(f[1]) or 0,
     full = f[2], store = f[3], crossed = 0, sites = {} }
 end
 
@@ -38,7 +38,7 @@ local function site_levels(levels, name)
   local known = levels.sites[name]
   if not known then
     local f = call('HMGET', SITES_PENDING, name, 'full:' .. name)
-    known = { pending = tonumber(f[1]) or 0, full = f[2] }
+    known = { pending = num(f[1]) or 0, full = f[2] }
     if name == 'default' then
       known.pending = levels.pending - levels.sited
     end
@@ -149,7 +149,7 @@ local function retry_after_ms(reason, pending, low)
     local first = call('ZRANGE', RECEIPTS_DUE, 0, 0, 'WITHSCORES')[2]
     return math.max(1000, math.min(600000, tonumber(first) - now))
   end
-  local rate = tonumber(call('HGET', CAPACITY, 'drained_per_hour')) or 0
+  local rate = num(call('HGET', CAPACITY, 'drained_per_hour')) or 0
   if rate <= 0 or reason == 'store_full' then
     return 15000
   end

@@ -31,7 +31,7 @@ end
 -- When a queued task came; 0 if its record cannot be read.
 local function came_at(id)
   local f = redis.pcall('HMGET', TASK .. id, 'created_at')
-  return tonumber(f[1]) or 0
+  return num(f[1]) or 0
 end
 
 -- When a queue's oldest task came, if the stored time cannot be: a task that was deferred may stand
@@ -92,7 +92,7 @@ local function audit_place(note, here)
   note(own .. 'below its floor', call('ZSCORE', FLOOR .. suffix, d.mac) and 1 or 0,
     should and is_below_floor(d) and 1 or 0)
   note(own .. 'unschedulable_until',
-    tonumber(call('HGET', d.meta, own .. 'unschedulable_until')) or 0,
+    num(call('HGET', d.meta, own .. 'unschedulable_until')) or 0,
     tonumber(call('ZSCORE', BACKOFF .. suffix, d.mac)) or 0)
   if call('ZSCORE', TURNS, d.turn_id) then
     note(own .. 'turn with a token', call('EXISTS', active_key(d)), 1)
@@ -151,6 +151,7 @@ local function audit_device(mac, counts, site)
       note(own .. 'leased', d.leased, here.leased)
       note(own .. 'oldest_created_at', d.oldest or 0, here.oldest or 0)
     end
+    note(own .. 'counts that are none', d.is_recounted and 1 or 0, 0)
     d.leased = here.leased
     audit_place(note, here)
     for _, other in ipairs({ 'default', site ~= '' and site or nil }) do
@@ -183,7 +184,7 @@ local function audit_task(id, queue, spent)
     or (waits or leased) and is_flawed(f, f[2], f[3], f[4], f[5]))
   note('record', bad and 'unreadable' or 1, 1)
   note(state .. ', in deadlines', tonumber(call('ZSCORE', DEADLINES, id)) or 0,
-    waits and tonumber(f[5]) or 0)
+    waits and num(f[5]) or 0)
   note(state .. ', in delayed', call('ZSCORE', DELAYED, id) and 1 or 0,
     state == 'delayed' and 1 or 0)
   for name in string.gmatch(C.lanes, '[^,]+') do
@@ -210,7 +211,7 @@ local function audit_task(id, queue, spent)
     local ended = not TRANSITIONS[state]
     note(state .. ', ends by itself', call('PTTL', TASK .. id) > 0 and 1 or 0, ended and 1 or 0)
   end
-  return flaws, spent, { state = state, mac = f[2], lane = f[3], created = tonumber(f[4]),
-    expires = tonumber(f[5]), due = tonumber(f[6]), queue = own,
+  return flaws, spent, { state = state, mac = f[2], lane = f[3], created = num(f[4]),
+    expires = num(f[5]), due = num(f[6]), queue = own,
     waits = waits, leased = leased, is_bad = bad, is_gone = kind == 'none' }
 end

@@ -6,7 +6,7 @@ local function count_slots()
   local slots, pool, offers, gpu = {}, {}, {}, 0
   for _, worker in ipairs(call('ZRANGE', WORKERS, 0, 999)) do
     local f = call('HMGET', WORKER .. worker, 'lanes', 'slots', 'gpu')
-    local offered, merged = tonumber(f[2]) or 0, {}
+    local offered, merged = num(f[2]) or 0, {}
     for name in string.gmatch(f[1] or '', '[^,]+') do
       slots[name] = (slots[name] or 0) + offered
       for member in pairs(pool[name] or { [name] = true }) do
@@ -53,13 +53,13 @@ end
 local function credits(L)
   local f = call('HMGET', CAPACITY, 'slots:' .. L.name, 'pool:' .. L.name, 'pool_slots:' .. L.name,
     'service_ms:' .. L.name)
-  local slots = tonumber(f[1]) or 0
+  local slots = num(f[1]) or 0
   if slots == 0 then
     return 0
   end
-  local free, pool = slots - call('ZCARD', INFLIGHT .. L.suffix), tonumber(f[3])
+  local free, pool = slots - call('ZCARD', INFLIGHT .. L.suffix), num(f[3])
   for name in string.gmatch(f[2], '[^,]+') do
     pool = pool - call('ZCARD', INFLIGHT .. lane_of(name).suffix)
   end
-  return math.max(0, math.min(free, pool) + headroom(slots, tonumber(f[4])))
+  return math.max(0, math.min(free, pool) + headroom(slots, num(f[4])))
 end

@@ -14,11 +14,11 @@ local function estimate(d, means, task_type, size, cost_ms)
   local own = task_type .. '.run_ms'
   if means[field] == nil then
     local f = call('HMGET', CAPACITY, field, 'run_ms:' .. task_type)
-    means[field] = tonumber(f[1]) or tonumber(f[2]) or false
+    means[field] = num(f[1]) or num(f[2]) or false
   end
   d.means = d.means or {}
   if d.means[own] == nil then
-    d.means[own] = tonumber(call('HGET', d.meta, own)) or 0
+    d.means[own] = num(call('HGET', d.meta, own)) or 0
   end
   local ms = math.max(means[field] or 0, d.means[own])
   if cost_ms and ms == 0 then
@@ -75,7 +75,7 @@ local function learn(d, task_type, size, ran_ms, created, claimed, started, is_f
     'service_ms:' .. d.lane.name, 'took:' .. d.lane.name }
   local before, set = call('HMGET', CAPACITY, unpack(fields)), {}
   for at = 1, 3 do
-    local mean = tonumber(before[at]) or ran_ms
+    local mean = num(before[at]) or ran_ms
     set[2 * at - 1], set[2 * at] = fields[at], string.format('%.3f', mean + (ran_ms - mean) * 0.1)
   end
   call('HSET', CAPACITY, fields[4],
@@ -83,10 +83,10 @@ local function learn(d, task_type, size, ran_ms, created, claimed, started, is_f
   if d.whole.total > 0 or d.whole.leased > 0 then
     local own, used = task_type .. '.run_ms', d.lane.field .. 'used_ms'
     local f = call('HMGET', d.meta, own, used)
-    local mean = tonumber(f[1]) or ran_ms
+    local mean = num(f[1]) or ran_ms
     d.learnt = { [own] = string.format('%.3f', mean + (ran_ms - mean) * 0.1) }
     if d.pending > 0 then
-      d.learnt[used] = (tonumber(f[2]) or 0) + ran_ms
+      d.learnt[used] = (num(f[2]) or 0) + ran_ms
     end
   end
 end

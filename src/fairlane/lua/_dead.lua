@@ -42,7 +42,7 @@ local function quarantine(d, id, from, detail)
     detail = 'its record was a ' .. kind
   else
     call('PERSIST', key)
-    created = tonumber(call('HGET', key, 'created_at'))
+    created = num(call('HGET', key, 'created_at'))
   end
   call('HSET', key, 'mac', d.mac, 'lane', d.lane.name, 'created_at', created or now,
     'expires_at', now)
@@ -54,10 +54,14 @@ local function is_lane(name)
   return string.find(',' .. C.lanes .. ',', ',' .. name .. ',', 1, true)
 end
 
+local function is_mac(mac)
+  return string.find(mac, '^%x%x:[%x:]+$') and (#mac == 17 or #mac == 23)
+end
+
 -- Whether a record, read by `redis.pcall`, lacks what every step needs.
 local function is_flawed(f, mac, lane, created, expires)
-  return f.err or not (mac and lane and tonumber(created) and tonumber(expires))
-    or not is_lane(lane)
+  return f.err or not (mac and lane and num(created) and num(expires))
+    or not is_lane(lane) or not is_mac(mac)
 end
 
 local function is_state(state)
@@ -65,30 +69,22 @@ local function is_state(state)
     or state == 'expired' or state == 'cancelled')
 end
 
+-- Whether a pending task waits in the queue of the device that its record names.
+local function waits_at(id, mac, lane)
+  return type(redis.pcall('LPOS', QUEUE .. mac .. lane_of(lane).suffix, id)) == 'number'
+end
+
 -- Set aside what a device's queue held instead of a pending task of its own; true when the id is
--- gone from here for good. An entry that leads to a task elsewhere is only dropped.
+-- gone from here for good. An entry that leads to a task elsewhere is only dropped; a task that is
+-- nowhere else is this device's, whatever its record says.
 local function set_aside(d, id, f, state, mac, lane)
   local is_own = mac == d.mac and lane == d.lane.name
-  if is_state(state) and mac and lane and (state ~= 'pending' or not is_own) then
+  if is_state(state) and mac and lane
+    and (state ~= 'pending' or not is_own and waits_at(id, mac, lane)) then
     note_corrupt(d.mac, d.lane, id, 'a queued id of a task of ' .. mac .. ' that is ' .. state)
     return false
   end
-  quarantine(d, id, 'pending', f.err and 'its record was no hash' or 'its record lacks a field')
+  quarantine(d, id, 'pending', f.err and 'its record was no hash'
+    or is_own and 'its record lacks a field' or 'its record was changed')
   return true
-end
-
--- What a device has pending in its lane, counted anew: its queue and its delayed tasks; nil when
--- there are too many of these to look at.
-local function count_anew(d)
-  if call('ZCARD', DELAYED) > 10000 then
-    return nil
-  end
-  local count = call('LLEN', d.queue)
-  for _, id in ipairs(call('ZRANGE', DELAYED, 0, 9999)) do
-    local f = redis.pcall('HMGET', TASK .. id, 'mac', 'lane')
-    if f[1] == d.mac and f[2] == d.lane.name then
-      count = count + 1
-    end
-  end
-  return count
 end

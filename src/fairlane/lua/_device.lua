@@ -12,11 +12,51 @@ end
 local function read_limits(d)
   local f = call('HMGET', d.meta, 'weight', 'paused', 'min_running', 'max_running', 'rate',
     'tokens', 'tokens_at', 'site')
-  d.weight, d.paused = tonumber(f[1]) or 1, f[2] == '1'
-  d.min_running, d.max_running = tonumber(f[3]), tonumber(f[4])
-  d.rate, d.tokens, d.tokens_at = tonumber(f[5]), tonumber(f[6]), tonumber(f[7])
+  local function limit(stored)
+    local value = num(stored)
+    return value and value > 0 and value <= 2 ^ 53 and value or nil
+  end
+  d.weight, d.paused = limit(f[1]) or 1, f[2] == '1'
+  d.min_running, d.max_running, d.rate = limit(f[3]), limit(f[4]), limit(f[5])
+  d.tokens_at = num(f[7])
+  d.tokens = d.tokens_at and num(f[6])
   d.limited = d.min_running or d.max_running or d.rate
   d.site, d.site_is_set = f[8] or d.site, f[8]
+end
+
+-- What a device has pending in a lane, counted anew: its queue and its delayed tasks; nil when
+-- there are too many of these to look at.
+local function count_anew(mac, L)
+  if call('ZCARD', DELAYED) > 10000 then
+    return nil
+  end
+  local pending = call('LLEN', QUEUE .. mac .. L.suffix)
+  for _, id in ipairs(call('ZRANGE', DELAYED, 0, 9999)) do
+    local f = redis.pcall('HMGET', TASK .. id, 'mac', 'lane')
+    if f[1] == mac and f[2] == L.name then
+      pending = pending + 1
+    end
+  end
+  return pending
+end
+
+-- Count a device anew whose counts are none: another program wrote there.
+local function count_device(d)
+  local whole = d.whole
+  whole.total, whole.leased = 0, 0
+  for name in string.gmatch(C.lanes, '[^,]+') do
+    local L, leased = lane_of(name), 0
+    for _, id in ipairs(call('ZRANGE', INFLIGHT .. L.suffix, 0, 9999)) do
+      local mac = redis.pcall('HMGET', TASK .. id, 'mac')[1]
+      leased = leased + (mac == d.mac and 1 or 0)
+    end
+    local pending = count_anew(d.mac, L) or call('LLEN', QUEUE .. d.mac .. L.suffix)
+    whole.total, whole.leased = whole.total + pending, whole.leased + leased
+    if name == d.lane.name then
+      d.pending, d.leased = pending, leased
+    end
+  end
+  d.is_counted, d.is_recounted = true, true
 end
 
 -- The only place that builds a device's keys. `whole` is what a device's lanes share: a script that
@@ -26,17 +66,20 @@ local function device(mac, L, whole)
   local f = call('HMGET', meta, 'pending_count', 'oldest_created_at', 'leased', 'configured',
     'at_site', 'full', own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn',
     own .. 'served_at', own .. 'leased', own .. 'tag')
-  local oldest = tonumber(f[8])
+  local oldest = num(f[8])
   local d = {
     mac = mac, lane = L, meta = meta,
     queue = QUEUE .. mac .. L.suffix, turn_id = L.name .. '|' .. mac,
-    whole = whole or { total = tonumber(f[1]) or 0, oldest = tonumber(f[2]),
-      leased = tonumber(f[3]) or 0, full = f[6] },
+    whole = whole or { total = count(f[1]), oldest = num(f[2]), leased = count(f[3]),
+      full = f[6] },
     weight = 1, site = f[5] or 'default',
-    pending = tonumber(f[7]) or 0, oldest = oldest, oldest_before = oldest,
-    turn = tonumber(f[9]) or 0, served = tonumber(f[10]) or 0,
-    leased = tonumber(f[11]) or 0, held = tonumber(f[12]),
+    pending = count(f[7]), oldest = oldest, oldest_before = oldest,
+    turn = num(f[9]) or 0, served = num(f[10]) or 0,
+    leased = count(f[11]), held = num(f[12]), stale = f[8] and not oldest,
   }
+  if not (d.pending and d.leased and d.whole.total and d.whole.leased) then
+    count_device(d)
+  end
   if f[4] then
     read_limits(d)
   end
@@ -48,7 +91,7 @@ local function active_key(d)
 end
 
 local function created_at(id)
-  return id and tonumber(redis.pcall('HMGET', TASK .. id, 'created_at')[1])
+  return id and num(redis.pcall('HMGET', TASK .. id, 'created_at')[1])
 end
 
 local function older(a, b)
@@ -63,16 +106,18 @@ local function push(d, id, created, next)
 end
 
 -- Take a task out of its device's queue: an end is O(1), the middle an LREM that the caller bounds.
+-- False when it is not there: its record names another device than the one that has it.
 local function unqueue(d, id, created)
   d.has_queue = nil
   if call('LINDEX', d.queue, 0) == id then
     call('LPOP', d.queue)
   elseif call('LINDEX', d.queue, -1) == id then
     call('RPOP', d.queue)
-  else
-    call('LREM', d.queue, 1, id)
+  elseif call('LREM', d.queue, 1, id) == 0 then
+    return false
   end
   d.stale = d.stale or created == d.oldest
+  return true
 end
 
 -- The lane's oldest task left the queue: find the next one, and with it the device's. A queue is in
@@ -87,7 +132,7 @@ local function refresh_oldest(d)
     end
     -- What stands there may be no record.
     local f = id and redis.pcall('HMGET', TASK .. id, 'created_at', 'attempt')
-    left = older(left, f and tonumber(f[1]))
+    left = older(left, f and num(f[1]))
     if not id or not (lifo or f[2]) then
       break
     end
@@ -101,7 +146,7 @@ local function refresh_oldest(d)
     for name in string.gmatch(lanes, '[^,]+') do
       if name ~= d.lane.name then
         local field = lane_of(name).field .. 'oldest_created_at'
-        d.whole.oldest = older(d.whole.oldest, tonumber(call('HGET', d.meta, field)))
+        d.whole.oldest = older(d.whole.oldest, num(call('HGET', d.meta, field)))
       end
     end
   end
@@ -110,7 +155,8 @@ end
 
 -- `n` leases of a device began, or ended (below 0). The next `save` writes the device's own count.
 local function count_leases(d, n)
-  d.leased, d.whole.leased, d.is_counted = d.leased + n, d.whole.leased + n, true
+  d.leased, d.whole.leased = math.max(0, d.leased + n), math.max(0, d.whole.leased + n)
+  d.is_counted = true
   local suffix = d.lane.suffix .. (d.site == 'default' and '' or '@' .. d.site)
   local round = d.lane.round
   if round then
@@ -118,6 +164,10 @@ local function count_leases(d, n)
     return
   end
   local left = call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
+  if left < 0 then
+    -- Another program changed whose the task was.
+    call('HSET', VIRTUAL .. suffix, 'leased', 0)
+  end
   if left == 0 and d.site ~= 'default' and C.policy == 'aging' then
     -- Under `fair` a site's keys go when nobody of it can go either.
     call('UNLINK', VIRTUAL .. suffix, FINISH .. suffix)
@@ -196,6 +246,8 @@ local function save(d, delta)
     refresh_oldest(d)
   end
   whole.oldest = older(whole.oldest, d.oldest)
+  -- A task that its changed record calls this device's was never counted here.
+  delta = math.max(delta, -d.pending)
   whole.total, d.pending = whole.total + delta, d.pending + delta
   if delta ~= 0 then
     count_pending(d, delta)

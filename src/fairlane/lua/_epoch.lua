@@ -6,7 +6,7 @@
 -- since: '', 'empty' (the store began anew) or 'older' (it went back).
 local function compare_epoch(seen_id, seen_sweeps, seen_at, nonce)
   local f = call('HMGET', EPOCH, 'id', 'sweeps', 'began_at', 'before', 'last_lost')
-  local id, sweeps, began_at = f[1], tonumber(f[2]) or 0, tonumber(f[3]) or now
+  local id, sweeps, began_at = f[1], num(f[2]) or 0, num(f[3]) or now
   local before = f[4] or ''
   if not id then
     id, began_at = nonce, now

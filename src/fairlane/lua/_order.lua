@@ -186,7 +186,7 @@ local function promote(L)
   local due = call('ZREVRANGEBYSCORE', SCHEDULE .. L.suffix, '(0',
     -((now - C.aging_max_wait_ms) * 1024 + 1023), 'WITHSCORES', 'LIMIT', 0, 64)
   for i = 1, #due, 2 do
-    local turn = tonumber(call('HGET', META .. due[i], L.field .. 'turn')) or 0
+    local turn = num(call('HGET', META .. due[i], L.field .. 'turn')) or 0
     local young = tonumber(due[i + 1])
     call('ZADD', SCHEDULE .. L.suffix, turn == 0 and 2 * SATURATED + young or SATURATED - turn,
       due[i])
@@ -232,7 +232,7 @@ local function next_by_guard(L, exclude_mac, mac)
   local d = device(first[1], L)
   local site, id = site_of(L, d.site), call('LINDEX', d.queue, C.order == 'lifo' and -1 or 0)
   local f = redis.pcall('HMGET', TASK .. id, 'task_type', 'size', 'cost_ms')
-  local cost = f[1] and estimate(d, L.round.means, f[1], f[2] or 0, tonumber(f[3])) or 1
+  local cost = f[1] and estimate(d, L.round.means, f[1], f[2] or 0, num(f[3])) or 1
   place_of(d)
   local ahead, site_ahead = tag_of(d) - progress(d.order), tag_of(site) - progress(site.order)
   if ahead <= cost / d.weight and site_ahead <= cost then

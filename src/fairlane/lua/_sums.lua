@@ -17,9 +17,9 @@ local function count_all_pending()
     if f.err then
       return nil
     end
-    local site, extra = f[2] or f[3] or 'default', f[1] and tonumber(f[1]) - 1 or 0
+    local site, extra = f[2] or f[3] or 'default', f[1] and num(f[1]) - 1 or 0
     for at, L in ipairs(places) do
-      local pending = tonumber(f[3 + at])
+      local pending = num(f[3 + at])
       if pending then
         lanes[L.name] = (lanes[L.name] or 0) + pending
         sites[site] = (sites[site] or 0) + pending
@@ -77,7 +77,7 @@ local function count_reported()
   for _, worker in ipairs(call('ZRANGE', WORKERS, 0, 999)) do
     local f = call('HMGET', WORKER .. worker, 'lanes', 'slots')
     for name in string.gmatch(f[1] or '', '[^,]+') do
-      slots[name] = (slots[name] or 0) + (tonumber(f[2]) or 0)
+      slots[name] = (slots[name] or 0) + (num(f[2]) or 0)
     end
   end
   return slots
@@ -91,7 +91,7 @@ local function audit_sites(note, L, sites, leased, extras)
     local count = leased and (leased[site] or 0)
     if leased then
       note({ 'HSET', VIRTUAL .. own, 'leased', count }, L.name .. ' leases of site ' .. site,
-        tonumber(call('HGET', VIRTUAL .. own, 'leased')) or 0, count)
+        num(call('HGET', VIRTUAL .. own, 'leased')) or 0, count)
     end
     if C.policy == 'aging' and count == 0 and site ~= 'default' then
       note({ 'UNLINK', VIRTUAL .. own, FINISH .. own }, L.name .. ' keys of site ' .. site,
@@ -102,7 +102,7 @@ local function audit_sites(note, L, sites, leased, extras)
       if extras then
         local extra = extras[order.schedule] or 0
         note({ 'HSET', order.virtual, 'extra', extra }, L.name .. ' weights of site ' .. site,
-          tonumber(call('HGET', order.virtual, 'extra')) or 0, extra)
+          num(call('HGET', order.virtual, 'extra')) or 0, extra)
       end
       note({ 'SITE', L, site }, L.name .. ' can serve site ' .. site,
         call('ZSCORE', SITES .. suffix, site) and 1 or 0, able and 1 or 0)
@@ -131,12 +131,12 @@ local function audit_sums()
     local L = lane_of(name)
     if lanes then
       note({ 'HSET', VIRTUAL .. L.suffix, 'pending', lanes[name] or 0 }, name .. ' pending',
-        tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, lanes[name] or 0)
+        num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, lanes[name] or 0)
     end
     local leased = count_all_leased(L)
     audit_sites(note, L, known_sites(L, leased, pending), leased, extras)
     note({ 'SLOTS' }, name .. ' slots',
-      tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, slots[name] or 0)
+      num(call('HGET', CAPACITY, 'slots:' .. name)) or 0, slots[name] or 0)
   end
   if pending then
     local sum = 0
@@ -151,7 +151,7 @@ local function audit_sums()
     pending.default = nil
     for site, count in pairs(pending) do
       note(count == 0 and { 'HDEL', SITES_PENDING, site } or { 'HSET', SITES_PENDING, site, count },
-        'pending of site ' .. site, tonumber(call('HGET', SITES_PENDING, site)) or 0, count)
+        'pending of site ' .. site, num(call('HGET', SITES_PENDING, site)) or 0, count)
     end
   end
   return flaws

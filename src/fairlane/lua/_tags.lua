@@ -46,7 +46,7 @@ local function site_of(L, name)
   local inner = order_of_devices(L, name)
   local f = call('HMGET', inner.virtual, 'leased', 'tag')
   return { name = name, order = order_of_sites(L), inner = inner, hold = inner.virtual,
-    hold_field = 'tag', leased = tonumber(f[1]) or 0, held = tonumber(f[2]) }
+    hold_field = 'tag', leased = num(f[1]) or 0, held = num(f[2]) }
 end
 
 -- The order of a device's site in its lane, with the device as its entrant.
@@ -63,7 +63,7 @@ local function virtual_time(order)
   local known = order.known
   if not known then
     local f = call('HMGET', order.virtual, order.v, order.joined)
-    known = { v = tonumber(f[1]) or 0, joined = tonumber(f[2]) or 0 }
+    known = { v = num(f[1]) or 0, joined = num(f[2]) or 0 }
     if order.is_shared then
       order.known = known
     end
@@ -95,7 +95,7 @@ local function count_work(order, used)
   local entrants = call('ZCARD', order.schedule)
   order.entrants = entrants
   if entrants > 0 then
-    local extra = order.extra and tonumber(call('HGET', order.virtual, order.extra)) or 0
+    local extra = order.extra and num(call('HGET', order.virtual, order.extra)) or 0
     -- No weight is under 0.001; what else would come of a store that somebody wrote to?
     local weights = math.max(entrants * 1000000 + extra, entrants * 1000)
     call('HINCRBY', order.virtual, order.work, math.floor(used * 1000000 / weights))
@@ -104,7 +104,7 @@ end
 
 -- How far an order has come, by its tags or by its work.
 local function progress(order)
-  local v, work = virtual_time(order), tonumber(call('HGET', order.virtual, order.work)) or 0
+  local v, work = virtual_time(order), num(call('HGET', order.virtual, order.work)) or 0
   if work < v then
     call('HSET', order.virtual, order.work, v)
   end
@@ -241,7 +241,7 @@ end
 -- is still to be written, once, when the round ends. What others would read meanwhile ends it.
 local function begin_round(L)
   if not L.round then
-    L.round = { turns = tonumber(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0, taken = 0,
+    L.round = { turns = num(call('HGET', VIRTUAL .. L.suffix, 'turns')) or 0, taken = 0,
       pending = 0, leases = {}, inflight = {}, deadlines = {}, means = {}, orders = {} }
   end
   return L.round

@@ -9,6 +9,21 @@ local TRANSITIONS = {
   dead = 'pending',
 }
 
+-- A number that was stored, or nil for what is none: another program may have written nan or inf.
+local function num(stored)
+  local value = tonumber(stored)
+  return value and value - value == 0 and value or nil
+end
+
+-- A count that was stored, 0 for nothing, or nil for what is no count.
+local function count(stored)
+  local value = stored and tonumber(stored) or 0
+  if stored and not tonumber(stored) or value % 1 ~= 0 or value < 0 or value > 2 ^ 53 then
+    return nil
+  end
+  return value
+end
+
 local function may_become(from, to)
   return TRANSITIONS[from] and string.find(TRANSITIONS[from], to, 1, true)
 end

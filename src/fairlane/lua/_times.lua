@@ -40,7 +40,7 @@ end
 -- A lane's histograms with an attempt that ended at `ended`; `is_first` when the task had not been
 -- started before, which ends its wait, and `is_end` when the task ended with it.
 local function with_times(packed, created, claimed, started, ended, is_first, is_end)
-  created, claimed = tonumber(created), tonumber(claimed)
+  created, claimed = num(created), num(claimed)
   if not packed or #packed ~= 8 * NUMBERS then
     packed = string.rep('\0', 8 * NUMBERS)
   end
@@ -63,5 +63,5 @@ end
 local function count_times(L, created, claimed, started, ended, is_first, is_end)
   local field = 'took:' .. L.name
   call('HSET', CAPACITY, field, with_times(call('HGET', CAPACITY, field), created, claimed,
-    tonumber(started), ended, is_first, is_end))
+    num(started), ended, is_first, is_end))
 end

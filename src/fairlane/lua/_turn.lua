@@ -20,16 +20,31 @@ local function wake(L)
   end
 end
 
+-- A lease is not in the lane that its record names, so another program changed that: go on in the
+-- lane where it is.
+local function find_lane(d, id)
+  for name in string.gmatch(C.lanes, '[^,]+') do
+    if call('ZREM', INFLIGHT .. lane_of(name).suffix, id) == 1 then
+      for field, value in pairs(device(d.mac, lane_of(name))) do
+        d[field] = value
+      end
+      call('HSET', TASK .. id, 'lane', name)
+    end
+  end
+end
+
 -- A lease is over: what it used is settled against what was charged for it, if anything was.
 local function end_lease(d, id, paid, used)
-  call('ZREM', INFLIGHT .. d.lane.suffix, id)
+  if call('ZREM', INFLIGHT .. d.lane.suffix, id) == 0 then
+    find_lane(d, id)
+  end
   count_leases(d, -1)
   pay(d, paid and used - paid or 0, paid and used)
 end
 
 -- What an attempt has used since it started, at least a millisecond.
 local function used_since(started)
-  return math.max(1, now - started) * UNITS_PER_MS
+  return math.max(1, now - (num(started) or now)) * UNITS_PER_MS
 end
 
 -- After a lease is over and saved: let in whom it kept out, and the dispatcher know.
@@ -129,15 +144,15 @@ local function resume(L, limit)
   local tasks = call('ZRANGE', DELAYED, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
   for _, id in ipairs(tasks) do
     local f = redis.pcall('HMGET', TASK .. id, 'mac', 'lane', 'created_at', 'expires_at', 'state')
+    local d = type(f[1]) == 'string' and f[2] and device(f[1], lane_of(f[2]))
     call('ZREM', DELAYED, id)
-    if not is_flawed(f, f[1], f[2], f[3], f[4]) and f[5] == 'delayed' then
+    if d and not is_flawed(f, f[1], f[2], f[3], f[4]) and f[5] == 'delayed' then
       call('ZREM', DEADLINES, id)
-      give_back(device(f[1], lane_of(f[2])), id, 'delayed', tonumber(f[3]), tonumber(f[4]), 0)
+      give_back(d, id, 'delayed', num(f[3]), num(f[4]), 0)
     elseif f[5] ~= 'delayed' and is_state(f[5]) then
       note_corrupt(f[1] or '', L, id, 'a delayed id of a task that is ' .. f[5])
     else
       call('ZREM', DEADLINES, id)
-      local d = f[1] and f[2] and device(f[1], lane_of(f[2]))
       if d then
         save(d, -1)
       end
@@ -162,7 +177,7 @@ local function take(d, n, holder, lease_ms, with_payload)
     end
     local f = redis.pcall('HMGET', TASK .. id, 'created_at', 'expires_at', 'attempt', 'misses',
       'paid', 'task_type', 'cost_ms', 'size', 'state', 'mac', 'lane')
-    local created, expires = tonumber(f[1]), tonumber(f[2])
+    local created, expires = num(f[1]), num(f[2])
     gone[#gone + 1] = id
     d.stale = d.stale or not created or created == d.oldest
     if f[9] ~= 'pending' or f[10] ~= d.mac or f[11] ~= L.name
@@ -177,13 +192,13 @@ local function take(d, n, holder, lease_ms, with_payload)
       expired[#expired + 1] = id
     else
       round.deadlines[#round.deadlines + 1] = id
-      local attempt = (tonumber(f[3]) or 0) + 1
+      local attempt = (num(f[3]) or 0) + 1
       -- Two thirds until it is started: what a dead dispatcher leased holds credits of all. The
       -- interval doubles each time that nobody started the task, up to an hour.
       local unstarted_ms = math.floor(lease_ms * 2 / 3)
-      local deadline = now + backoff_ms((tonumber(f[4]) or 0) + 1, unstarted_ms, 3600000)
+      local deadline = now + backoff_ms((num(f[4]) or 0) + 1, unstarted_ms, 3600000)
       if fair and not f[5] then
-        local cost = estimate(d, round.means, f[6], f[8] or 0, tonumber(f[7]))
+        local cost = estimate(d, round.means, f[6], f[8] or 0, num(f[7]))
         move(id, 'pending', 'leased', 'attempt', attempt, 'claimed_at', now, 'holder', holder,
           'paid', cost)
         charged = charged + cost
@@ -207,7 +222,7 @@ local function take(d, n, holder, lease_ms, with_payload)
   round.taken = round.taken + 1
   d.turn, d.served = round.turns + round.taken, now
   -- An entry that was put there by others was never counted.
-  local counted = is_spoilt and count_anew(d)
+  local counted = is_spoilt and count_anew(d.mac, L)
   return leased, expired, charged, counted and d.pending - counted or #gone
 end
 

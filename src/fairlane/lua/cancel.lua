@@ -20,16 +20,18 @@ elseif not may_become(state, 'cancelled') then
 end
 local d = device(f[2], lane_of(f[3]))
 if state == 'pending' or state == 'delayed' then
+  local is_here = true
   if state == 'pending' then
-    unqueue(d, id, tonumber(f[4]))
+    is_here = unqueue(d, id, num(f[4]))
   else
     call('ZREM', DELAYED, id)
   end
   call('ZREM', DEADLINES, id)
-  save(d, -1)
+  -- In the queue of another device it still counts, until a claim finds it there.
+  save(d, is_here and -1 or 0)
   seat(d)
 else
-  end_lease(d, id, tonumber(f[5]), state == 'leased' and 0 or used_since(f[6]))
+  end_lease(d, id, num(f[5]), state == 'leased' and 0 or used_since(f[6]))
   if state == 'running' then
     count_times(d.lane, f[4], f[7], f[6], now, not (f[8] or f[9]), false)
   end

@@ -12,7 +12,7 @@ local id, attempt, reason, scope = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'defers', 'created_at',
   'expires_at', 'deferred_attempt', 'due_at', 'paid', 'started_at', 'claimed_at', 'failures')
 if f[8] == attempt and f[2] == attempt then
-  return { f[1], tonumber(f[9]) or 0, tonumber(f[5]) }
+  return { f[1], num(f[9]) or 0, num(f[5]) }
 end
 local refused = not_current(id, f[1], f[2], attempt)
 if refused then
@@ -20,9 +20,9 @@ if refused then
 elseif f[1] ~= 'leased' and f[1] ~= 'running' then
   return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id .. ' is ' .. f[1])
 end
-local L, defers = lane_of(f[4]), (tonumber(f[5]) or 0) + 1
-local d = device(f[3], L)
-end_lease(d, id, tonumber(f[10]), f[1] == 'leased' and 0 or used_since(f[11]))
+local d, defers = device(f[3], lane_of(f[4])), (num(f[5]) or 0) + 1
+end_lease(d, id, num(f[10]), f[1] == 'leased' and 0 or used_since(f[11]))
+local L = d.lane
 if f[1] == 'running' then
   count_times(L, f[6], f[12], f[11], now, not (f[13] or f[5]), defers > C.max_defers)
 end
@@ -36,12 +36,12 @@ if defers > C.max_defers then
 end
 local due = now + spread_ms(id, backoff_ms(defers, C.defer_backoff_base_ms, C.defer_backoff_max_ms))
 if scope == 'task' then
-  delay(d, id, f[1], due, tonumber(f[7]), 'error', reason)
+  delay(d, id, f[1], due, num(f[7]), 'error', reason)
 else
   call('HDEL', TASK .. id, 'paid')
   move(id, f[1], 'pending', 'due_at', due, 'error', reason)
-  push(d, id, tonumber(f[6]), false)
-  call('ZADD', DEADLINES, tonumber(f[7]), id)
+  push(d, id, num(f[6]), false)
+  call('ZADD', DEADLINES, num(f[7]), id)
   local backoff = BACKOFF .. L.suffix
   call('ZADD', backoff, 'GT', due, d.mac)
   call('HSET', d.meta, L.field .. 'unschedulable_until', call('ZSCORE', backoff, d.mac))

@@ -8,6 +8,6 @@ local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local devices = {}
 for _, mac in ipairs(call('ZRANGE', MACS, offset, offset + limit - 1)) do
   devices[#devices + 1] = mac
-  devices[#devices + 1] = tonumber(call('HGET', META .. mac, 'pending_count')) or 0
+  devices[#devices + 1] = num(call('HGET', META .. mac, 'pending_count')) or 0
 end
 return devices

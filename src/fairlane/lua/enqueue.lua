@@ -27,7 +27,7 @@ if call('EXISTS', record) == 1 then
   reason, pending, limit, low = receipt_refusal(given)
   if not reason then
     keep_receipt(given, id, f[4])
-    return { 'known', tonumber(f[4]), 0, f[5] }
+    return { 'known', num(f[4]), 0, f[5] }
   end
 end
 

@@ -49,7 +49,7 @@ for _ = 1, #ARGV do
         reply[#reply + 1] = { 'refused', reason, count, limit, retry_after_ms(reason, count, low) }
       elseif same then
         keep_receipt(given, id, f[4])
-        reply[#reply + 1] = { 'known', tonumber(f[4]), f[5], id }
+        reply[#reply + 1] = { 'known', num(f[4]), f[5], id }
       else
         reply[#reply + 1] = { 'conflict', id }
       end

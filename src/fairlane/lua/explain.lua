@@ -37,7 +37,7 @@ for name in string.gmatch(capacity[3] or '', '[^,]+') do
   sharing = sharing + (busy and 1 or 0)
 end
 local own_slots = slots / math.max(1, sharing)
-local own = estimate(d, {}, task_type, f[5] or 0, tonumber(f[6])) / UNITS_PER_MS
+local own = estimate(d, {}, task_type, f[5] or 0, num(f[6])) / UNITS_PER_MS
 
 -- Tasks and ms of work before it, and ms at most.
 local tasks, ahead, most = before, before * own, before * own
@@ -83,9 +83,9 @@ local function add_sites()
   for at = 1, #others, 2 do
     local gap = (until_tag + tonumber(others[at + 1])) / UNITS_PER_MS
     if others[at] ~= d.site and gap > 0 then
-      local pending = tonumber(call('HGET', SITES_PENDING, others[at]))
+      local pending = num(call('HGET', SITES_PENDING, others[at]))
         or math.max(0, (tonumber(call('GET', GLOBAL_PENDING)) or 0)
-          - (tonumber(call('HGET', SITES_PENDING, ':all')) or 0))
+          - (num(call('HGET', SITES_PENDING, ':all')) or 0))
       local ms = math.min(pending * mean, gap)
       tasks, ahead, most = tasks + math.ceil(ms / mean), ahead + ms, most + gap
     end
@@ -95,7 +95,7 @@ end
 local function add_older()
   -- `aging` serves the oldest first: those of all lanes that expire sooner, by the lane's part.
   local all = math.max(1, tonumber(call('GET', GLOBAL_PENDING)) or 1)
-  local here = tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
+  local here = num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
   tasks = math.floor(call('ZCOUNT', DEADLINES, '-inf', '(' .. (f[8] or '0')) * here / all)
   ahead, most = tasks * mean, here * mean
 end
@@ -110,7 +110,7 @@ else
 end
 
 return {
-  now, state, mac, L.name, tonumber(f[7]) or 0, place or -1,
+  now, state, mac, L.name, num(f[7]) or 0, place or -1,
   { call('ZREVRANK', place_of(d).schedule, mac) or -1, d.paused and 1 or 0, d.whole.leased,
     d.max_running or 0, tostring(d.rate or 0), tonumber(call('ZSCORE', BACKOFF .. L.suffix, mac))
     or 0, tonumber(call('ZSCORE', TURNS, d.turn_id)) or 0, token_due(d) or 0 },

@@ -12,14 +12,14 @@ local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], AR
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
   'expires_at', 'failed_attempt', 'due_at', 'paid', 'started_at', 'claimed_at', 'defers')
 if f[8] == attempt and f[2] == attempt then
-  return { f[1], tonumber(f[9]) or 0 }
+  return { f[1], num(f[9]) or 0 }
 end
 local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], attempt)
 if refused then
   return refused
 end
-local d, failures = device(f[3], lane_of(f[4])), (tonumber(f[5]) or 0) + 1
-end_lease(d, id, tonumber(f[10]), used_since(f[11]))
+local d, failures = device(f[3], lane_of(f[4])), (num(f[5]) or 0) + 1
+end_lease(d, id, num(f[10]), used_since(f[11]))
 count_times(d.lane, f[6], f[12], f[11], now, not (f[5] or f[13]),
   final or failures >= C.max_attempts)
 call('HSET', TASK .. id, 'failures', failures, 'failed_attempt', attempt)
@@ -36,6 +36,6 @@ elseif failures >= C.max_attempts then
 end
 local due = now + spread_ms(id,
   backoff_ms(failures, C.retry_backoff_base_ms, C.defer_backoff_max_ms))
-delay(d, id, 'running', due, tonumber(f[7]), 'error', detail, 'cause', cause)
+delay(d, id, 'running', due, num(f[7]), 'error', detail, 'cause', cause)
 make_room(d)
 return { 'delayed', due }

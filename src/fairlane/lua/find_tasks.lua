@@ -73,7 +73,7 @@ local function says(text)
 end
 
 local function is_meant(id, f, told)
-  local created = tonumber(f[5]) or 0
+  local created = num(f[5]) or 0
   return (state == '' or f[1] == state) and (not told or f[1] == told)
     and (mac == '' or f[2] == mac) and (task_type == '' or f[3] == task_type)
     and (cause == '' or f[4] == cause) and created >= after and (before == 0 or created < before)

@@ -35,10 +35,10 @@ for at = report_from, report_from + 2 * active - 1, 2 do
     local L = lane_of(f[3])
     call('ZADD', INFLIGHT .. L.suffix, 'XX', 'GT', now + C.lease_ms, id)
     -- What runs past its estimate is charged while it runs.
-    local past = tonumber(f[4]) and tonumber(f[5]) and f[6] and used_since(f[5]) - f[4] or 0
+    local past = num(f[4]) and num(f[5]) and f[6] and used_since(f[5]) - f[4] or 0
     if past > 0 then
       pay(device(f[6], L), past)
-      call('HINCRBY', TASK .. id, 'paid', past)
+      call('HSET', TASK .. id, 'paid', string.format('%.0f', f[4] + past))
     end
   elseif f[2] ~= attempt or f[1] ~= 'leased' then
     stale[#stale + 1] = id .. '.' .. attempt

@@ -15,9 +15,9 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   local waiting = WAITING .. L.suffix
   local longest = tonumber(call('ZRANGE', waiting, 0, 0, 'WITHSCORES')[2]) or now
   lanes[#lanes + 1] = {
-    name, tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0,
+    name, num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0,
     call('ZCARD', waiting), call('ZCARD', INFLIGHT .. L.suffix),
-    tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L),
+    num(call('HGET', CAPACITY, 'slots:' .. name)) or 0, credits(L),
     call('ZCARD', BACKOFF .. L.suffix), call('ZCARD', THROTTLED .. L.suffix),
     call('ZCARD', SITES .. L.suffix), string.format('%.0f', (virtual_time(order))),
     call('ZCOUNT', waiting, '-inf', now - C.starvation_after_ms), math.max(0, now - longest),

@@ -8,7 +8,7 @@ local ttl_ms = tonumber(ARGV[7])
 
 local f = call('HMGET', TOKEN .. id, 'issued_at', 'expires_at')
 if f[1] then
-  return { tonumber(f[1]), tonumber(f[2]) }
+  return { num(f[1]), num(f[2]) }
 end
 forget_tokens(100)
 call('HSET', TOKEN .. id, 'role', role, 'mac', mac, 'site', site, 'name', name, 'issued_at', now,

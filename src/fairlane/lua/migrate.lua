@@ -18,7 +18,7 @@ local kept, gone = ',' .. lanes .. ',', {}
 for name in string.gmatch(call('HGET', CONFIG, 'lanes') or '', '[^,]+') do
   if not string.find(kept, ',' .. name .. ',', 1, true) then
     local L = lane_of(name)
-    local tasks = tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
+    local tasks = num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
     if tasks > 0 or call('ZCARD', INFLIGHT .. L.suffix) > 0 then
       return fail('LANE_IN_USE', 'lanes: ' .. name .. ' still has tasks; drain it first')
     end
@@ -49,7 +49,7 @@ if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
       local own = suffix .. '@' .. site
       call('UNLINK', SCHEDULE .. own, FINISH .. own)
       call('HDEL', VIRTUAL .. own, 'extra')
-      if (tonumber(call('HGET', VIRTUAL .. own, 'leased')) or 0) == 0 then
+      if (num(call('HGET', VIRTUAL .. own, 'leased')) or 0) == 0 then
         call('UNLINK', VIRTUAL .. own)
       end
     end

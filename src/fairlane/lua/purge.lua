@@ -42,9 +42,13 @@ for _, id in ipairs(call('ZRANGE', DEADLINES, '-inf', '(' .. now, 'BYSCORE', 'LI
         gone = gone + 1
       elseif cuts < 4 then
         cuts = cuts + 1
-        unqueue(d, id, tonumber(f[4]))
-        expire(d, id, 'pending')
-        gone = gone + 1
+        if unqueue(d, id, num(f[4])) then
+          expire(d, id, 'pending')
+          gone = gone + 1
+        else
+          -- It waits elsewhere, where a claim sets it aside.
+          call('ZREM', DEADLINES, id)
+        end
       end
     end
     save(d, -gone)

@@ -16,7 +16,7 @@ if refused then
   return refused
 end
 local d = device(f[3], lane_of(f[4]))
-end_lease(d, id, tonumber(f[5]), used_since(f[6]))
+end_lease(d, id, num(f[5]), used_since(f[6]))
 save(d, 0)
 call('HINCRBY', TOTALS, 'corrupt', 1)
 bury(d, id, 'running', 'corrupt', detail)

@@ -40,10 +40,10 @@ local waits, work = {}, {}
 for _, event in ipairs(starts()) do
   local id, attempt = string.match(event.tasks, '^(.+)%.(%d+)$')
   local f = redis.pcall('HMGET', TASK .. (id or ''), 'created_at', 'started_at', 'paid')
-  if attempt == '1' and tonumber(f[1]) and tonumber(f[2]) then
+  if attempt == '1' and num(f[1]) and num(f[2]) then
     waits[#waits + 1] = math.max(0, f[2] - f[1])
   end
-  local paid, of = (tonumber(f[3]) or UNITS_PER_MS) / UNITS_PER_MS, work[event.mac] or { 0, 0 }
+  local paid, of = (num(f[3]) or UNITS_PER_MS) / UNITS_PER_MS, work[event.mac] or { 0, 0 }
   work[event.mac] = { of[1] + paid, of[2] + paid * paid }
 end
 table.sort(waits)
@@ -57,7 +57,7 @@ local devices, shares, squares, noise = 0, 0, 0, 0
 for mac, of in pairs(work) do
   local since = tonumber(call('ZSCORE', MACS, mac))
   if since and since <= now - 60000 then
-    local weight = tonumber(call('HGET', META .. mac, 'weight')) or 1
+    local weight = num(call('HGET', META .. mac, 'weight')) or 1
     devices, shares = devices + 1, shares + of[1] / weight
     squares, noise = squares + (of[1] / weight) ^ 2, noise + of[2] / weight ^ 2
   end
@@ -74,14 +74,14 @@ for at = 1, #totals, 2 do
   end
 end
 for _, name in ipairs({ 'accepted', 'done', 'failed', 'dead', 'expired', 'cancelled' }) do
-  row[name] = tonumber(call('HGET', TOTALS, name)) or 0
+  row[name] = num(call('HGET', TOTALS, name)) or 0
 end
 local lanes = {}
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
   local leased = call('ZCARD', INFLIGHT .. L.suffix)
-  lanes[name] = { tonumber(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
-    tonumber(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
+  lanes[name] = { num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
+    num(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
   row.leased = row.leased + leased
 end
 row.lanes = lanes

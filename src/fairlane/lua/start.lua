@@ -15,12 +15,12 @@ if refused then
 elseif f[1] ~= 'leased' and not (f[1] == 'running' and f[3] == run_id) then
   return fail('STALE_ATTEMPT', 'task_id: attempt ' .. attempt .. ' of ' .. id .. ' is ' .. f[1])
 end
-if not (f[4] and f[5] and f[6] and tonumber(f[7])) then
+if not (f[4] and f[5] and f[6] and is_lane(f[6]) and num(f[7])) then
   -- The sweep sets it aside when its lease has passed.
   return not_found(id)
 end
 local deadline = now + C.lease_ms
-call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, deadline, id)
+call('ZADD', INFLIGHT .. lane_of(f[6]).suffix, 'XX', deadline, id)
 if f[1] == 'leased' then
   move(id, 'leased', 'running', 'worker', worker, 'run_id', run_id, 'started_at', now)
   if f[9] then
@@ -28,4 +28,4 @@ if f[1] == 'leased' then
   end
   emit('started', f[5], f[6], id .. '.' .. attempt, worker)
 end
-return { f[4], f[5], tonumber(f[7]), f[8], deadline }
+return { f[4], f[5], num(f[7]), f[8], deadline }

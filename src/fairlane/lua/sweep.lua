@@ -20,22 +20,22 @@ for name in string.gmatch(C.lanes, '[^,]+') do
     local id = due[at]
     local f = redis.pcall('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'failures', 'misses',
       'created_at', 'expires_at', 'worker', 'paid', 'started_at', 'lane', 'claimed_at', 'defers')
-    local is_usable = f[2] and not is_flawed(f, f[3], f[11], f[6], f[7])
+    local is_usable = f[2] and f[11] == name and not is_flawed(f, f[3], f[11], f[6], f[7])
     local d = f[3] and device(f[3], L)
     if is_usable and f[1] == 'leased' then
       lost[#lost + 1] = id .. '.' .. f[2]
       -- It was charged, and will not be charged again; one that expires now never ran.
-      local expires = now > tonumber(f[7])
-      end_lease(d, id, expires and tonumber(f[9]), 0)
-      give_back(d, id, 'leased', tonumber(f[6]), tonumber(f[7]), 1, 'misses',
-        (tonumber(f[5]) or 0) + 1)
+      local expires = now > num(f[7])
+      end_lease(d, id, expires and num(f[9]), 0)
+      give_back(d, id, 'leased', num(f[6]), num(f[7]), 1, 'misses',
+        (num(f[5]) or 0) + 1)
       make_room(d)
-    elseif is_usable and f[1] == 'running' and tonumber(f[10]) then
-      local failures = (tonumber(f[4]) or 0) + 1
+    elseif is_usable and f[1] == 'running' and num(f[10]) then
+      local failures = (num(f[4]) or 0) + 1
       lost[#lost + 1] = id .. '.' .. f[2]
       -- It pays until its last heartbeat.
-      local used = math.max(1, due[at + 1] - C.lease_ms - f[10]) * UNITS_PER_MS
-      end_lease(d, id, tonumber(f[9]), used)
+      local used = math.max(1, due[at + 1] - C.lease_ms - num(f[10])) * UNITS_PER_MS
+      end_lease(d, id, num(f[9]), used)
       count_times(L, f[6], f[12], f[10], f[10] + used / UNITS_PER_MS, not (f[4] or f[13]),
         failures >= C.max_attempts)
       call('HSET', TASK .. id, 'failures', failures, 'cause', 'worker_lost')
@@ -45,13 +45,13 @@ for name in string.gmatch(C.lanes, '[^,]+') do
         save(d, 0)
         bury(d, id, 'running', 'worker_lost', 'no heartbeat from ' .. (f[8] or ''))
       else
-        give_back(d, id, 'running', tonumber(f[6]), tonumber(f[7]), 1)
+        give_back(d, id, 'running', num(f[6]), num(f[7]), 1)
       end
       make_room(d)
     elseif f[1] ~= 'leased' and f[1] ~= 'running' and is_state(f[1]) then
       call('ZREM', INFLIGHT .. L.suffix, id)
     elseif d then
-      end_lease(d, id, tonumber(f[9]), 0)
+      end_lease(d, id, num(f[9]), 0)
       save(d, 0)
       quarantine(d, id, 'leased', 'its record lacks a field')
       make_room(d)

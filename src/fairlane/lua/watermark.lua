@@ -26,9 +26,9 @@ for i = 1, 5 do
   ended = ended + (tonumber(totals[i]) or 0)
 end
 local f = call('HMGET', CAPACITY, 'ended', 'ended_at', 'drained_per_hour')
-local rate, since = tonumber(f[3]) or 0, now - (tonumber(f[2]) or now)
+local rate, since = num(f[3]) or 0, now - (num(f[2]) or now)
 if since >= 1000 then
-  local measured = (ended - tonumber(f[1])) * 3600000 / since
+  local measured = (ended - num(f[1])) * 3600000 / since
   rate = math.floor(rate == 0 and measured or rate + (measured - rate) * 0.3)
 end
 if since >= 1000 or not f[2] then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -90,6 +91,21 @@ def test_a_task_is_sent_and_a_device_configured(
     assert (told["weight"], told["max_running"], told["rate_per_s"]) == (4, 2, 10)
     with Client(Settings(store_url=f"embedded://{tmp_path}/.fairlane/store")) as client:
         eventually(lambda: client.task(task_id).state is TaskState.DONE, 60.0)
+
+
+def test_the_device_of_the_examples_sends_and_waits(
+    tmp_path: Path, variables: dict[str, str], url: str
+) -> None:
+    address, _, token = url.partition("/?token=")
+    device = f"{sys.executable} {ROOT}/examples/device.py"
+    texts = "printf 'call 138-1234-5678\\nnothing here\\n'"
+    said = shell(f"{texts} | {device} {address} {token} 02:00:00:00:00:01", tmp_path, variables)
+    first, second = said.splitlines()
+    assert "PHONE" in first
+    assert " done " in second
+    assert "PHONE" not in second
+    wrong = f"! {device} {address} {token} nonsense <<< text 2>&1"
+    assert shell(wrong, tmp_path, variables).startswith("INVALID_MAC: ")
 
 
 def test_a_handler_of_ones_own_runs(tmp_path: Path, variables: dict[str, str]) -> None:

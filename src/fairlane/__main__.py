@@ -28,6 +28,8 @@ _EXTRAS: Final = {
     "jwt": "http",
     "PIL": "http",
     "obstore": "s3",
+    "opentelemetry": "otel",
+    "structlog": "cli",
     "cryptography": "http",
 }
 

@@ -15,6 +15,7 @@ from kombu import Exchange, Queue
 from fairlane import detect
 from fairlane.celery.beat import DISPATCH_QUEUE, execute_name, schedule
 from fairlane.celery.patience import PatientAMQP
+from fairlane.celery.talk import Talk
 from fairlane.celery.tasks import register
 from fairlane.celery.worker import WorkerStep
 from fairlane.client import Client
@@ -39,6 +40,7 @@ def make_app(settings: Settings | None = None) -> Celery:
     client = Client(settings or Settings.from_env())
     client.ping()
     agreed = client.settings
+    Talk(agreed).connect()
     broker = client.broker
     app = Celery("fairlane", broker=broker.url, amqp=PatientAMQP, set_as_current=False)
     app.fairlane = Fairlane(client)

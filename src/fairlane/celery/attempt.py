@@ -34,6 +34,7 @@ from fairlane.errors import (
 )
 from fairlane.faults import fault
 from fairlane.ids import new_nonce
+from fairlane.logs import bound
 from fairlane.model import Leased, Outcome, Task, TaskState
 from fairlane.verbs import Defer as DeferVerb
 from fairlane.verbs import Fail as FailVerb
@@ -51,7 +52,13 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
     """Start the attempt, run its handler, record its end; return the state of the task after it.
 
     `not current` when the attempt may not run: its message was delivered twice, or came too late.
+    What is logged meanwhile, by the handler too, tells the task and the attempt.
     """
+    with bound(task_id=task_id, attempt=attempt):
+        return _run(client, worker_id, task_id, attempt)
+
+
+def _run(client: Client, worker_id: str, task_id: str, attempt: int) -> str:
     fault("worker.before_start")
     try:
         task = client.run(Start(task_id, attempt, worker_id, new_nonce())).task

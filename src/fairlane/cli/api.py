@@ -30,17 +30,19 @@ _LEAVE_S: Final = 2.0
     help="The port to listen on; 0 takes a free one.",
 )
 @click.option("--fd", type=click.IntRange(min=0), hidden=True, help="A socket that listens.")
-@click.option("--loglevel", default="WARNING", show_default=True)
+@click.option("--loglevel", default="WARNING", show_default=True, help="INFO tells every request.")
 def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
     """Serve the HTTP API until Ctrl-C; its description is at /openapi.json.
 
     Callers need a token, as `fairlane token issue` makes it. Without a key for tokens (`fairlane
     token key`) only callers on this machine are let in, by the token of the URL that is printed.
     """
+    from fairlane import logs
     from fairlane.http import create_app
     from fairlane.http.serve import check_address, listen, serve, start_url
 
     settings = Settings.from_env()
+    logs.configure(settings, "api", loglevel)
     app = create_app(settings)
     if fd is not None:
         listener = socket.socket(fileno=fd)

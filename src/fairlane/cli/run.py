@@ -7,6 +7,7 @@ knows Celery may as well start `celery -A fairlane.celery worker` himself.
 from __future__ import annotations
 
 import importlib
+import logging
 import signal
 import sys
 import threading
@@ -109,6 +110,7 @@ def beat(*, loglevel: str) -> None:
 @click.command(short_help="Run a dispatcher of its own.")
 def dispatcher() -> None:
     """Hand out tasks as workers have room for them; stand by while another dispatcher leads."""
+    from fairlane import logs
     from fairlane.celery import make_app
     from fairlane.celery.announce import announcer
     from fairlane.celery.publish import publisher
@@ -116,6 +118,7 @@ def dispatcher() -> None:
     from fairlane.services.janitor import Janitor
     from fairlane.services.service import run_forever
 
+    logs.configure(Settings.from_env(), "dispatcher", logging.getLogger().level)
     app = make_app()
     if app.fairlane.client.settings.flow == "turns":
         raise click.UsageError(

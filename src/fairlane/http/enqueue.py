@@ -26,6 +26,7 @@ from fairlane.http.openapi import MAC_PATTERN, SITE_PATTERN, TASK_ID_PATTERN, de
 from fairlane.http.problem import Problem, problem_of, problem_of_refusal
 from fairlane.http.route import BareRoute
 from fairlane.http.sentence import sentence
+from fairlane.logs import bind
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.settings import Settings
 from fairlane.verbs.accept import MAX_ITEMS, MAX_MS
@@ -111,6 +112,7 @@ async def enqueue(request: Request) -> Response:
     raw = await body.read(request, _ESCAPED * settings.max_payload_bytes + _ENVELOPE_BYTES)
     key = body.header(request.scope, b"idempotency-key")
     verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender, key)
+    bind(task_id=verb.task_id)
     verdict = await gate.run(verb)
     if isinstance(verdict, Refusal):
         # Only now: the first call of a process is what agrees with the store.

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from contextvars import Context
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -89,7 +90,8 @@ class Feed:
             async with self._looking:
                 if not self._position:
                     self._position = await self._gate.ask(self._gate.client.last_event_id())
-            self._running = asyncio.get_running_loop().create_task(self._read())
+            # In a context of its own: it goes on after the request that started it.
+            self._running = asyncio.get_running_loop().create_task(self._read(), context=Context())
 
     async def watch(self, after: str) -> Watcher:
         """Return a new watcher, who gets what follows `after`, or a snapshot first if it is empty.

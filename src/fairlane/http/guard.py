@@ -1,5 +1,8 @@
 """What every request passes on its way in, and every answer on its way out.
 
+Each has an id: that of its `X-Request-Id` if it is a sane one, else a new one. It stands in the
+answer and in every line that is logged meanwhile; at level INFO there is a line for each request.
+
 The rule: nothing but `/livez` is answered to whoever is not known, not even that a path is not
 there (the dashboard's page comes with the 401, its scripts to anybody: they hold no data); and
 every answer tells browsers to load nothing from elsewhere, to frame it nowhere, to
@@ -8,7 +11,11 @@ guess no type, to tell no address on, and to keep no copy.
 
 from __future__ import annotations
 
+import logging
+import re
+import time
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from starlette.requests import HTTPConnection
@@ -19,6 +26,8 @@ from fairlane.http import pages, session
 from fairlane.http.caller import CALLER, Identify
 from fairlane.http.door import Door
 from fairlane.http.problem import Problem, of_error
+from fairlane.ids import new_nonce
+from fairlane.logs import bind, unbind
 
 PUBLIC: Final = ("/livez",)
 #: Told also while the store is in trouble, whatever was revoked: it is where one looks then.
@@ -38,6 +47,11 @@ SECURITY: Final = (
     (b"cache-control", b"no-store"),
 )
 _NAMES: Final = frozenset(dict(SECURITY))
+_SANE: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}")
+_process: Final = new_nonce()
+_numbers: Final = count(1)
+
+log = logging.getLogger("fairlane.request")
 
 
 class Guard:
@@ -53,7 +67,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _secured(send)
+        request_id = _request_id(scope)
+        # The next request of a pipelined connection begins in the context of the one before.
+        unbind("task_id")
+        bind(request_id=request_id)
+        send = _secured(send, request_id)
+        if log.isEnabledFor(logging.INFO):
+            send = _told(send, scope)
         path = _route_path(scope)
         if path not in PUBLIC and not pages.is_asset(scope["method"], path):
             try:
@@ -92,7 +112,34 @@ def _route_path(scope: Scope) -> str:
     return path
 
 
-def _secured(send: Send) -> Callable[[Message], Any]:
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _SANE.fullmatch(value):
+            found: str = value.decode()
+            return found
+    return f"{_process}-{next(_numbers)}"
+
+
+def _told(send: Send, scope: Scope) -> Callable[[Message], Any]:
+    """Return what tells of a request when its answer begins."""
+    began = time.perf_counter()
+
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            caller = scope.get(CALLER)
+            who = {"caller": caller.role, "token_id": caller.token_id} if caller else {}
+            took_ms = round((time.perf_counter() - began) * 1000, 3)
+            line = "%s %s %d"
+            asked = (scope["method"], ascii(scope["path"])[1:-1][:200], message["status"])
+            log.info(line, *asked, extra={"took_ms": took_ms, **who})
+        await send(message)
+
+    return told
+
+
+def _secured(send: Send, request_id: str) -> Callable[[Message], Any]:
+    always = (b"x-request-id", request_id.encode())
+
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = dict(message["headers"])
@@ -100,7 +147,7 @@ def _secured(send: Send) -> Callable[[Message], Any]:
                 more: Sequence[tuple[bytes, bytes]] = SECURITY
             else:
                 more = [header for header in SECURITY if header[0] not in given]
-            message = {**message, "headers": [*message["headers"], *more]}
+            message = {**message, "headers": [*message["headers"], always, *more]}
         await send(message)
 
     return secured

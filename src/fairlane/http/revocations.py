@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextvars import Context
 from typing import Final
 
 from fairlane.errors import FairlaneError
@@ -58,7 +59,7 @@ class Revocations:
         if age_s <= FRESH_S:
             return
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(), name="revocations")
+            self._reading = asyncio.create_task(self._read(), name="revocations", context=Context())
         if age_s <= STALE_S or may_be_old:
             return
         # Whoever gives up does not take along what the others wait for.

@@ -23,6 +23,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "on_no_capacity": ("hold", "defer"),
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
+    "log_format": ("text", "json"),
 }
 _MAY_BE_ZERO: Final = (
     "device_requests_per_s",

@@ -83,6 +83,7 @@ class Settings:
     token_audience: str = _process("fairlane", "whom tokens are for: their `aud`")
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
     resume_percent: int = _process(65, "and offers again below this")
+    log_format: str = _process("text", "lines of the logs: text for people, json for programs")
     fault_tickets: str = _process("", "the fault suite's folder of tickets; empty: no fault points")
     dispatch_every_ms: int = _process(15_000, "Beat: the safety net of the dispatcher")
     purge_every_ms: int = _process(300_000, "Beat: expired tasks")

@@ -1,0 +1,130 @@
+"""Logs of the processes that serve: text for people, or JSON for programs by `log_format`.
+
+The rule: the code speaks to the standard library's loggers, and only here is it decided how a line
+looks. Every line of JSON has when, level, logger, role and what was bound (request_id, task_id,
+attempt). No line has a secret: what is written is masked last, tracebacks too.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final, TextIO
+from urllib.parse import urlsplit
+
+import structlog
+from structlog.contextvars import (
+    bind_contextvars,
+    bound_contextvars,
+    get_contextvars,
+    unbind_contextvars,
+)
+from structlog.typing import EventDict, Processor
+
+from fairlane.settings import Settings
+
+#: Let every line of this task or thread from now on carry what is given by name.
+bind: Final = bind_contextvars
+#: The same for a block.
+bound: Final = bound_contextvars
+#: Let no line from now on carry what has these names.
+unbind: Final = unbind_contextvars
+
+MASK: Final = "***"
+#: What looks like a secret, whoever wrote it: its first group stays.
+_SECRETS: Final = re.compile(
+    r"(://[^/\s:@'\"]*:)[^/\s@'\"]+(?=@)"
+    r"|((?i:bearer) +)[\w.~+/=-]{8,}"
+    r"|((?i:[?&]token=|\bpassword=|\bsecret=))[^&\s'\"]+"
+    r"|(\beyJ)[\w-]{8,}\.[\w-]+\.[\w-]*"
+)
+
+
+class Masked(logging.Formatter):
+    """Format as another formatter does, and then hide what is secret."""
+
+    def __init__(self, formatter: logging.Formatter, mask: Callable[[str], str]) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return self._mask(self._formatter.format(record))
+
+
+def masking(settings: Settings) -> Callable[[str], str]:
+    """Return what hides secrets in a text: those of the settings, and what looks like one."""
+    known = [settings.token_secret]
+    for url in (settings.store_url, settings.broker_url):
+        # A URL that cannot be read has been refused, or will be, by who connects.
+        password = urlsplit(url).password if "://" in url else None
+        known.append(password or "")
+    literal = re.compile(
+        "|".join(re.escape(secret) for secret in known if len(secret) > 3) or r"$^"
+    )
+
+    def mask(text: str) -> str:
+        return _SECRETS.sub(_kept, literal.sub(MASK, text))
+
+    return mask
+
+
+def configure(
+    settings: Settings, role: str, level: int | str = logging.WARNING, stream: TextIO | None = None
+) -> None:
+    """Let the root logger write to `stream` (standard error) as the settings say; twice is once."""
+    talk = logging.StreamHandler(stream or sys.stderr)
+    talk.setFormatter(formatter(settings, role))
+    logging.basicConfig(handlers=[talk], level=_level(level), force=True)
+
+
+def formatter(settings: Settings, role: str) -> logging.Formatter:
+    """Return how a line of a process looks."""
+    mask = masking(settings)
+    if settings.log_format != "json":
+        return Masked(_Text("%(levelname)s %(name)s: %(message)s"), mask)
+
+    def told_by(_: Any, __: str, event: EventDict) -> EventDict:
+        event["role"] = role
+        return event
+
+    chain: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        told_by,
+    ]
+    return Masked(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=chain,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                structlog.processors.JSONRenderer(sort_keys=True),
+            ],
+        ),
+        mask,
+    )
+
+
+class _Text(logging.Formatter):
+    """A line for people, with what was bound at its end."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - its name is given
+        line = super().formatMessage(record)
+        bound_now = get_contextvars()
+        told = " ".join(f"{name}={value}" for name, value in sorted(bound_now.items()))
+        return f"{line} [{told}]" if told else line
+
+
+def _kept(found: re.Match[str]) -> str:
+    return next((group for group in found.groups() if group), "") + MASK
+
+
+def _level(level: int | str) -> int | str:
+    return level.upper() if isinstance(level, str) else level

@@ -20,7 +20,7 @@ from support.store import mac
 from support.system import TEXT, System, running
 
 WORKER = "far.example:42:nonce"
-NO_LIMITS = "no limits; weight 1, site default\n"
+NO_LIMITS = "weight 1, site default\n"
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_configure_sets_what_it_names_and_tells_what_is_in_force(system: System)
     }
     environ = system.settings.environ()
     paused = shown(environ, "configure", "02-00-00-00-00-07", "--pause", "--rate", "0")
-    assert paused == "weight=3.0 paused max_running=2 site=home\n"
+    assert paused == "weight 3, site home, paused max_running=2\n"
     lifted = ["--weight", "1", "--resume", "--max-running", "0", "--site", ""]
     assert shown(environ, "configure", mac(7), *lifted) == NO_LIMITS
     refused = run(environ, "configure", mac(7), "--weight", "0")

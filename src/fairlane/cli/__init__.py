@@ -14,15 +14,20 @@ import rich_click as click
 from fairlane.cli.abnormal import abnormal
 from fairlane.cli.api import api
 from fairlane.cli.bench import bench
+from fairlane.cli.completion import completion
 from fairlane.cli.configure import configure
+from fairlane.cli.dead import dead
 from fairlane.cli.demo import demo
 from fairlane.cli.detect import detect
 from fairlane.cli.doctor import doctor
+from fairlane.cli.enqueue import enqueue
+from fairlane.cli.history import history
 from fairlane.cli.levels import devices, lanes, stats, workers
 from fairlane.cli.migrate import migrate
 from fairlane.cli.run import beat, dispatcher, worker
 from fairlane.cli.settings import settings
 from fairlane.cli.simulate import command as simulate
+from fairlane.cli.tasks import cancel, explain, task, tasks
 from fairlane.cli.token import token
 from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
@@ -32,14 +37,21 @@ _LOOKS = frozenset(
     {
         "abnormal",
         "bench",
+        "cancel",
         "configure",
+        "dead",
         "devices",
         "doctor",
+        "enqueue",
+        "explain",
+        "history",
         "lanes",
         "migrate",
         "settings",
         "simulate",
         "stats",
+        "task",
+        "tasks",
         "token",
         "workers",
     }
@@ -69,8 +81,9 @@ def cli(context: click.Context, *, verbose: bool) -> None:
 for command in (
     *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
-    *(abnormal, devices, doctor, lanes, stats, workers),
-    *(configure, migrate, settings, token),
+    *(enqueue, tasks, task, explain, cancel, dead),
+    *(abnormal, devices, doctor, history, lanes, stats, workers),
+    *(completion, configure, migrate, settings, token),
 ):
     cli.add_command(command)
 
@@ -81,6 +94,11 @@ def main() -> None:
         cli(prog_name="fairlane")
     except FairlaneError as error:
         click.echo(f"error: {error}", err=True)
-        if isinstance(error, StoreUnavailable):
-            sys.exit(EX_UNAVAILABLE)
-        sys.exit(2 if isinstance(error, InvalidInput) else 1)
+        sys.exit(status_of(error))
+
+
+def status_of(error: FairlaneError) -> int:
+    """Return the exit status that an error is."""
+    if isinstance(error, StoreUnavailable):
+        return EX_UNAVAILABLE
+    return 2 if isinstance(error, InvalidInput) else 1

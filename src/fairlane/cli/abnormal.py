@@ -6,8 +6,7 @@ import json
 
 import rich_click as click
 
-from fairlane.client import Client
-from fairlane.settings import Settings
+from fairlane.cli.opened import opened
 from fairlane.verbs import ReadAbnormal
 from fairlane.verbs.bounds import MOST
 
@@ -21,7 +20,7 @@ def abnormal(*, limit: int | None, as_json: bool) -> None:
     It is kept until 20 s after the last of it came.
     """
     found: list[str] = []
-    with Client(Settings.from_env()) as client:
+    with opened() as client:
         while limit is None or len(found) < limit:
             most = MOST if limit is None else min(MOST, limit - len(found))
             page = client.run(ReadAbnormal(len(found), most))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import rich_click as click
 
 from fairlane.cli.levels import said
-from fairlane.client import Client
-from fairlane.settings import Settings
+from fairlane.cli.opened import opened
 from fairlane.verbs import Configure
 
 
@@ -39,10 +38,11 @@ def configure(
     notation.
     """
     verb = Configure(mac, weight, paused, min_running, max_running, rate_per_s, site)
-    with Client(Settings.from_env()) as client:
+    with opened() as client:
         limits = client.run(verb)
         if as_json:
             click.echo(json.dumps(asdict(limits), indent=2))
             return
         site = client.device(mac).site
-    click.echo(said(limits) or f"no limits; weight {limits.weight:g}, site {site}")
+    own = said(replace(limits, weight=1.0, site=""))
+    click.echo(f"weight {limits.weight:g}, site {site}{own and ', ' + own}")

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import rich_click as click
 from rich.table import Table
 
+from fairlane.cli.opened import opened
+from fairlane.cli.output import watch, watch_option
 from fairlane.cli.table import show
 from fairlane.client import Client
-from fairlane.model import DeviceLimits
-from fairlane.settings import Settings
+from fairlane.model import Device, DeviceLimits
 from fairlane.verbs import InspectLanes, InspectTotals, InspectWorkers, Overload
 
 _json = click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+_NO_WORKER = "its tasks wait, and no worker offers a slot; `fairlane workers` says why"
 #: What fits a terminal, of what JSON has.
 _LANE = ("name", "pending", "scheduled", "leased", "slots", "credits", "backoffs", "next_mac")
 _DEVICE = ("mac", "site", "pending", "leased", "waited_ms", "score", "lanes", "limits")
@@ -42,11 +44,20 @@ _WORKER = (
 
 @click.command(short_help="How much waits, runs and has ended.")
 @_json
-def stats(*, as_json: bool) -> None:
+@watch_option
+def stats(*, as_json: bool, watching: bool) -> None:
     """Show how much waits, runs and has ended, and whether the system is overloaded."""
-    with Client(Settings.from_env()) as client:
-        totals, overload = client.run(InspectTotals()), client.run(Overload())
-    data = {
+    with opened() as client:
+        if watching:
+            watch(lambda: _stats(client))
+            return
+        data = _stats(client)
+    _show([data], as_json=as_json, one=True)
+
+
+def _stats(client: Client) -> dict[str, Any]:
+    totals, overload = client.run(InspectTotals()), client.run(Overload())
+    return {
         "pending": totals.pending,
         "delayed": totals.delayed,
         "leased": totals.leased,
@@ -54,23 +65,33 @@ def stats(*, as_json: bool) -> None:
         "overloaded": overload.overloaded,
         **totals.counts,
     }
-    _show([data], as_json=as_json, one=True)
 
 
 @click.command(short_help="Pending, leased, slots and credits of every lane.")
 @_json
-def lanes(*, as_json: bool) -> None:
+@watch_option
+def lanes(*, as_json: bool, watching: bool) -> None:
     """Show every lane: what waits, what is leased, what its workers can take, who is next."""
-    with Client(Settings.from_env()) as client:
+    with opened() as client:
+        if watching:
+            watch(lambda: [asdict(lane) for lane in client.run(InspectLanes())])
+            return
         rows = [asdict(lane) for lane in client.run(InspectLanes())]
     _show(rows, as_json=as_json, columns=_LANE)
+    for row in () if as_json else rows:
+        if row["slots"] == 0 and row["pending"]:
+            click.echo(f"lane {row['name']}: {_NO_WORKER}", err=True)
 
 
 @click.command(short_help="What each worker offers, and why it offers nothing.")
 @_json
-def workers(*, as_json: bool) -> None:
+@watch_option
+def workers(*, as_json: bool, watching: bool) -> None:
     """Show the workers: lanes, slots, load, and why one offers nothing."""
-    with Client(Settings.from_env()) as client:
+    with opened() as client:
+        if watching:
+            watch(lambda: [asdict(worker) for worker in client.run(InspectWorkers())])
+            return
         rows = [asdict(worker) for worker in client.run(InspectWorkers())]
     none = "no worker has reported; start one with `fairlane worker`, or all with `fairlane up`"
     shown = [row.pop("report") | row for row in rows]
@@ -80,28 +101,39 @@ def workers(*, as_json: bool) -> None:
 @click.command(short_help="Devices with pending tasks: waits, scores, ranks.")
 @click.option("--limit", default=50, show_default=True, help="How many, the longest waiting first.")
 @_json
-def devices(*, limit: int, as_json: bool) -> None:
+@watch_option
+def devices(*, limit: int, as_json: bool, watching: bool) -> None:
     """Show the devices that have pending tasks: how long each has waited, and what holds it.
 
     `rank` is a place in the service order of its site, 0 being next. `score` is the document's
     S(d, t) at this moment; only policy aging uses it.
     """
-    with Client(Settings.from_env()) as client:
-        found = [client.device(mac) for mac, _ in client.devices(limit=limit)]
+    with opened() as client:
+        if watching:
+            watch(lambda: [asdict(device) for device in _devices(client, limit)])
+            return
+        found = _devices(client, limit)
+        idle = {lane.name for lane in client.run(InspectLanes()) if lane.slots == 0}
     rows = []
     for device in found:
         row = asdict(device)
         row["lanes"] = [lane for lane in row["lanes"] if lane["pending"]]
         if not as_json:
-            row["lanes"] = ", ".join(map(_lane, row["lanes"]))
+            row["lanes"] = ", ".join(_lane(lane, idle) for lane in row["lanes"])
             row["limits"] = said(device.limits)
             row["score"] = f"{device.score:.1f}"
         rows.append(row)
     _show(rows, as_json=as_json, columns=_DEVICE, none="no device has pending tasks")
 
 
-def _lane(lane: dict[str, Any]) -> str:
+def _devices(client: Client, limit: int) -> list[Device]:
+    return [client.device(mac) for mac, _ in client.devices(limit=limit)]
+
+
+def _lane(lane: dict[str, Any], idle: Collection[str]) -> str:
     place = lane["held_by"] or f"rank {lane['rank']}"
+    if lane["lane"] in idle and not lane["held_by"]:
+        place += ", no worker"
     return f"{lane['lane']} {lane['pending']} ({place})"
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import rich_click as click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -41,6 +42,7 @@ _FLOOD_LETTERS: Final = 4
 _READY_S: Final = 60.0
 #: A machine that is slower than this says how many tasks have not ended; they are not lost.
 _LONGEST_S: Final = 300.0
+_SAY_EVERY_S: Final = 10.0
 _SEED: Final = 20261130
 
 
@@ -84,6 +86,7 @@ class Replay:
         self._files = files
         self._flood = flood
         self._console = Console(stderr=True)
+        self._said_at = 0.0
 
     def run(self) -> Outcome:
         """Run it all. Raises StoreUnavailable when the workers do not come up."""
@@ -96,12 +99,13 @@ class Replay:
         ids = self._send(plan, outcomes)
         records = self._follow(ids)
         for record in records:
-            _count(outcomes[record.mac], record)
+            _note(outcomes[record.mac], record)
         lost = self._client.run(InspectTotals()).lost()
         return Outcome(outcomes, time.monotonic() - started, lost)
 
     def _await_workers(self) -> None:
         ends_at = time.monotonic() + _READY_S
+        self._say("starting store, workers and Beat")
         with self._console.status("starting store, workers and Beat"):
             while not self._stack.is_ready():
                 self._stack.watch()
@@ -114,6 +118,7 @@ class Replay:
 
     def _warm_up(self, image: str) -> None:
         """Let every worker process build its OCR model, which would be the first device's wait."""
+        self._say("loading the OCR model in every worker process")
         with self._console.status("loading the OCR model in every worker process"):
             ids = [
                 self._client.enqueue(WARMER, kind, data).task_id
@@ -165,7 +170,9 @@ class Replay:
                     outcomes[sending.mac].accepted += 1
                     progress.advance(bar)
                 self._stack.watch()
+                self._count("sent", len(ids), len(plan))
                 if now_s > _LONGEST_S:
+                    self._give_up(f"{len(waiting)} of {len(plan)} tasks could not be sent")
                     break
                 time.sleep(0.02)
         return ids
@@ -189,8 +196,29 @@ class Replay:
                         ended[record.task_id] = record
                 progress.update(bar, completed=len(ended))
                 self._stack.watch()
+                self._count("checked", len(ended), len(ids))
                 time.sleep(0.1)
+        if len(ended) < len(ids):
+            self._give_up(f"{len(ids) - len(ended)} of {len(ids)} tasks have not ended")
         return list(ended.values())
+
+    def _say(self, text: str) -> None:
+        """Say what is done now where no terminal shows it."""
+        if not self._console.is_terminal:
+            click.echo(f"demo: {text}", err=True)
+
+    def _count(self, done: str, count: int, of: int) -> None:
+        """Say every so often how far it is, where no terminal shows a bar."""
+        if time.monotonic() - self._said_at > _SAY_EVERY_S:
+            self._said_at = time.monotonic()
+            self._say(f"{count} of {of} {done}")
+
+    def _give_up(self, text: str) -> None:
+        click.echo(
+            f"demo: {text} after {_LONGEST_S:.0f} s, and it stops waiting: this machine is too "
+            "busy, or a worker hangs; --no-flood is a third of the work",
+            err=True,
+        )
 
     def _progress(self) -> Progress:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -198,7 +226,7 @@ class Replay:
                         disable=not sys.stderr.isatty())  # fmt: skip
 
 
-def _count(outcome: DeviceOutcome, record: TaskRecord) -> None:
+def _note(outcome: DeviceOutcome, record: TaskRecord) -> None:
     outcome.states[record.state] += 1
     if record.started_at_ms:
         outcome.waits_ms.append(record.started_at_ms - record.created_at_ms)

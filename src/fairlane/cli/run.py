@@ -20,7 +20,13 @@ from fairlane.settings import Settings
 
 
 def worker_arguments(
-    queues: str, *, concurrency: int, name: str, pool: str = "prefork", log_level: str = "WARNING"
+    queues: str,
+    *,
+    concurrency: int,
+    name: str,
+    pool: str = "prefork",
+    log_level: str = "WARNING",
+    max_memory_kib: int | None = None,
 ) -> list[str]:
     """Return the arguments of a Celery worker.
 
@@ -29,6 +35,7 @@ def worker_arguments(
     return [
         "worker", f"--queues={queues}", f"--concurrency={concurrency}", f"--pool={pool}",
         f"--hostname={name}@%h", f"--loglevel={log_level}", "--without-gossip", "--without-mingle",
+        *([f"--max-memory-per-child={max_memory_kib}"] if max_memory_kib else []),
     ]  # fmt: skip
 
 
@@ -50,6 +57,13 @@ def task_queues(settings: Settings) -> str:
 @click.option("--name", default="worker", show_default=True, help="What the worker is called.")
 @click.option("--pool", default="prefork", show_default=True, help="Celery's pool.")
 @click.option(
+    "--max-memory-per-child",
+    "max_memory_mib",
+    type=click.IntRange(min=1),
+    metavar="MIB",
+    help="A child over this is replaced after its task.",
+)
+@click.option(
     "--handlers",
     "modules",
     multiple=True,
@@ -63,6 +77,7 @@ def worker(
     concurrency: int,
     name: str,
     pool: str,
+    max_memory_mib: int | None,
     modules: tuple[str, ...],
     loglevel: str,
 ) -> None:
@@ -84,7 +99,14 @@ def worker(
             param_hint="--queues",
         )
     app.worker_main(
-        worker_arguments(served, concurrency=concurrency, name=name, pool=pool, log_level=loglevel)
+        worker_arguments(
+            served,
+            concurrency=concurrency,
+            name=name,
+            pool=pool,
+            log_level=loglevel,
+            max_memory_kib=max_memory_mib and max_memory_mib * 1024,
+        )
     )
 
 

@@ -10,8 +10,8 @@ import json
 import rich_click as click
 from rich.table import Table
 
+from fairlane.cli.opened import opened, settings_here
 from fairlane.cli.table import show
-from fairlane.client import Client
 from fairlane.settings import Settings, told, variable_of
 
 
@@ -24,9 +24,9 @@ def settings(*, of_store: bool, as_json: bool) -> None:
     This is what this environment says; `--store` asks the store, which decides the shared settings.
     Passwords and secrets are masked.
     """
-    current = Settings.from_env()
+    current = settings_here()
     if of_store:
-        with Client(without_opinions(current)) as client:
+        with opened(without_opinions(current)) as client:
             client.ping()
             current = client.settings
     texts = current.shared() if as_json else {}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 from rich.table import Table
 
+from fairlane.cli.duration import Duration
+from fairlane.cli.opened import opened
 from fairlane.cli.table import show
 from fairlane.client import Client
 from fairlane.errors import InvalidSettings
@@ -22,23 +23,6 @@ from fairlane.verbs.bounds import MOST
 if TYPE_CHECKING:
     from fairlane.grant import Role
     from fairlane.keyring import Keyring
-
-_UNITS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 24 * 3_600_000}
-
-
-class Duration(click.ParamType[int]):
-    """A time such as 90s, 30m, 12h or 30d."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: Any, context: Any) -> int:
-        """Return milliseconds."""
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd])", str(value))
-        if found is None:
-            self.fail(f"{value!r} is no time; write it as 90s, 30m, 12h or 30d", param, context)
-        return int(found[1]) * _UNITS[found[2]]
 
 
 @click.group(short_help="Issue, list and revoke tokens; make and rotate their keys.")
@@ -82,7 +66,7 @@ def issue(*, role: Role, mac: str, site: str, name: str, ttl: int, as_json: bool
 def list_(*, as_json: bool) -> None:
     """List the tokens that have not expired, those that end first before the others."""
     rows: list[dict[str, Any]] = []
-    with Client(Settings.from_env()) as client:
+    with opened() as client:
         while page := client.run(Tokens(len(rows), MOST)):
             rows += map(_row, page)
             if len(page) < MOST:
@@ -146,6 +130,11 @@ def key(*, is_list: bool, retire: str | None, as_json: bool) -> None:
     else:
         kid = new_key(folder)
         click.echo(json.dumps({"kid": kid}) if as_json else kid)
+        click.echo(
+            f"made a key in {folder.absolute()}, which signs from now on; "
+            "`fairlane token issue --role ROLE` makes a token by it",
+            err=True,
+        )
 
 
 def _show_keys(keyring: Keyring, *, as_json: bool) -> None:

@@ -34,8 +34,13 @@ _REFUSES_WRITES: Final = ("READONLY", "MISCONF", "NOREPLICAS")
 _NOT_NOW: Final = (redis.exceptions.MasterDownError, redis.exceptions.TryAgainError)
 
 
-def _folder(settings: Settings) -> Path:
-    """Return the embedded server's folder: the URL's, or `store` in the data folder."""
+def embedded_folder(settings: Settings) -> Path | None:
+    """Return the embedded server's folder, the URL's or `store` in the data folder.
+
+    None for a store that is not embedded.
+    """
+    if not settings.store_url.startswith(SCHEME):
+        return None
     if settings.store_url == SCHEME:
         return settings.data_dir / "store"
     return folder_of(settings.store_url)
@@ -47,8 +52,8 @@ class Store:
     def __init__(self, settings: Settings) -> None:
         self._embedded: Embedded | None = None
         scheme, _, rest = settings.store_url.partition("://")
-        if scheme == "embedded":
-            self._embedded = Embedded(_folder(settings)).start()
+        if (folder := embedded_folder(settings)) is not None:
+            self._embedded = Embedded(folder).start()
             self.url = self._embedded.url
         elif scheme in _SCHEMES:
             self.url = f"{_SCHEMES[scheme]}://{rest}"

@@ -1,0 +1,229 @@
+"""`fairlane tasks`, `task`, `explain`, `cancel`: tasks searched for, read, explained, cancelled."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import rich_click as click
+from rich.table import Table
+
+from fairlane.cli.duration import Duration
+from fairlane.cli.opened import opened
+from fairlane.cli.output import as_json_option, bar, lasting, tell_json, tell_line, when
+from fairlane.cli.table import show
+from fairlane.client import Client
+from fairlane.errors import FairlaneError
+from fairlane.model import Event, TaskRecord, TaskState
+from fairlane.timeline import timeline
+from fairlane.verbs import Explain, ReadRevocations
+from fairlane.verbs.search import TaskPage, TaskQuery, search
+
+_EVERY_S: Final = 0.5
+_ERROR: Final = 60
+
+
+@click.command("tasks", short_help="Search tasks by id, device, state, type, time and words.")
+@click.argument("words", default="")
+@click.option(
+    "--state", type=click.Choice([state.value for state in TaskState]), help="Only these."
+)
+@click.option("--mac", default="", help="Of one device, in any notation.")
+@click.option("--type", "task_type", default="", help="Of one task type.")
+@click.option("--cause", default="", help="That failed or died of this cause.")
+@click.option("--newer", type=Duration(), help="Accepted in the last 90s, 30m, 12h …")
+@click.option("--older", type=Duration(), help="Accepted before that.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
+@click.option("--watch", is_flag=True, help="What happens from now on, a line of JSON each.")
+@as_json_option
+def tasks(*, words: str, limit: int, watch: bool, as_json: bool, **given: Any) -> None:
+    """Search tasks: what runs, then what waits, what has ended, and the dead letters.
+
+    WORDS is the beginning of an id, a device, or a part of a task type, cause or error. Of tasks
+    that have ended, those are found that the event stream still tells of.
+    """
+    with opened() as client:
+        query = _query(client, words, given)
+        if watch:
+            _watch(client, query)
+            return
+        page = _search(client, query, limit)
+    if as_json:
+        rows = [_row(record) for record in page.tasks]
+        tell_json({"tasks": rows, "looked": page.looked, "finished": not page.cursor})
+        return
+    table = Table("task", "state", "type", "device", "accepted", "ended", "attempt", "cause")
+    for record in page.tasks:
+        why = ": ".join(filter(None, (record.cause, record.error.strip().rpartition("\n")[2])))
+        table.add_row(record.task_id, record.state, record.task_type, record.mac,
+                      when(record.created_at_ms), when(record.ended_at_ms), str(record.attempt),
+                      why[:_ERROR])  # fmt: skip
+    if page.tasks:
+        show(table)
+    else:
+        click.echo("no such task", err=True)
+    if page.cursor:
+        click.echo(f"there may be more: {page.looked} entries were looked at; raise --limit, or "
+                   "say more of what you look for", err=True)  # fmt: skip
+
+
+@click.command("task", short_help="Read a task: its timeline, its result or its error.")
+@click.argument("task_id")
+@as_json_option
+def task(*, task_id: str, as_json: bool) -> None:
+    """Read a task: its state, what happened to it, its data, its result or its error."""
+    with opened() as client:
+        record = client.task(task_id)
+    told = [asdict(each) for each in timeline(record)]
+    if as_json:
+        rest = {"place": record.place, "data": _json(record.payload)}
+        tell_json(_row(record) | rest | {"result": _json(record.result), "timeline": told})
+        return
+    table = Table("", "", show_header=False)
+    for name in ("task_id", "state", "task_type", "mac", "lane", "attempt", "failures", "defers"):
+        table.add_row(name.replace("_", " "), str(getattr(record, name)))
+    if record.place >= 0:
+        table.add_row("place", f"{record.place} in its device's queue")
+    for each in timeline(record):
+        said = " ".join(filter(None, (when(each.at_ms), each.worker, each.detail)))
+        table.add_row(each.event, said)
+    for name, value in (("data", record.payload), ("result", record.result)):
+        if value:
+            table.add_row(name, json.dumps(_json(value), ensure_ascii=False)[:2_000])
+    if record.error:
+        table.add_row("error", record.error)
+    show(table)
+
+
+@click.command(short_help="Tell why a task waits, and when it will likely start.")
+@click.argument("task_id")
+@as_json_option
+def explain(*, task_id: str, as_json: bool) -> None:
+    """Tell why a task waits, how many are served before it, and when it will likely start."""
+    with opened() as client:
+        found = client.run(Explain(task_id))
+    if as_json:
+        tell_json(asdict(found))
+        return
+    table = Table("", "", show_header=False)
+    table.add_row("state", found.state)
+    table.add_row("reason", f"{found.reason}: {found.detail}")
+    if found.until_ms:
+        table.add_row(
+            "until", f"{when(found.until_ms)}, in {lasting(found.until_ms - found.now_ms)}"
+        )
+    if found.place >= 0:
+        table.add_row("place", f"{found.place} in the queue of {found.mac}")
+        rank = f"{found.rank} in lane {found.lane}" if found.rank >= 0 else "its device cannot go"
+        table.add_row("rank", rank)
+        table.add_row("ahead", f"{found.ahead} tasks; {found.slots} slots, {found.credits} free")
+    if found.start_p50_ms is not None:
+        p50, p90 = lasting(found.start_p50_ms), lasting(found.start_p90_ms)
+        table.add_row("starts", f"in {p50} (p50), {p90} (p90)")
+    show(table)
+
+
+@click.command(short_help="Cancel tasks.")
+@click.argument("task_ids", nargs=-1, required=True, metavar="TASK_ID...")
+@click.option("--force", is_flag=True, help="Also those that run: their results are refused.")
+@as_json_option
+def cancel(*, task_ids: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Cancel tasks that have not ended. Exit status 1 if one of them could not be."""
+    rows: list[dict[str, str]] = []
+    with opened() as client, bar("cancel", len(task_ids)) as done:
+        for task_id in dict.fromkeys(task_ids):
+            try:
+                client.cancel(task_id, force=force)
+                rows.append({"task_id": task_id, "state": "cancelled"})
+            except FairlaneError as error:
+                if len(task_ids) == 1:
+                    raise
+                rows.append({"task_id": task_id, "error": str(error), "code": error.code})
+            done(1)
+    if as_json:
+        tell_json(rows)
+    for row in () if as_json else rows:
+        click.echo(f"{row['task_id']}: {row.get('error', 'cancelled')}")
+    sys.exit(1 if any("error" in row for row in rows) else 0)
+
+
+def _query(client: Client, words: str, given: Mapping[str, Any]) -> TaskQuery:
+    newer, older, state = given["newer"], given["older"], given["state"]
+    now_ms = client.run(ReadRevocations()).now_ms if newer or older else 0
+    return TaskQuery(
+        state=None if state is None else TaskState(state),
+        mac=given["mac"],
+        task_type=given["task_type"],
+        cause=given["cause"],
+        created_after_ms=now_ms - newer if newer else 0,
+        created_before_ms=now_ms - older if older else 0,
+        words=words,
+    )
+
+
+def _search(client: Client, query: TaskQuery, limit: int) -> TaskPage:
+    client.ping()
+    steps = search(query, client.settings, limit=limit)
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(client.run(step))
+    except StopIteration as end:
+        page: TaskPage = end.value
+        return page
+
+
+def _watch(client: Client, query: TaskQuery) -> None:
+    """Print the events of the tasks that are meant, as they happen, until Ctrl-C."""
+    position = str(client.run(ReadRevocations()).now_ms)
+    try:
+        while True:
+            events = client.events(position)
+            for event in events:
+                position = event.event_id
+                if _is_meant(event, query):
+                    tell_line(asdict(event))
+            if not events:
+                time.sleep(_EVERY_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _is_meant(event: Event, query: TaskQuery) -> bool:
+    """Whether an event is of a task that is meant, as far as an event tells."""
+    ids = [task.rpartition(".")[0] or task for task in event.tasks]
+    has_words = not query.words or any(
+        text.startswith(query.words) for text in (*ids, *event.tasks, event.mac)
+    )
+    is_state = query.state is None or event.event in (query.state, _EVENT_OF.get(query.state))
+    return bool(event.tasks) and has_words and is_state and query.mac in ("", event.mac)
+
+
+#: An event has the name of the state that it leads to, but for these.
+_EVENT_OF: Final[Mapping[TaskState, str]] = {
+    TaskState.PENDING: "accepted",
+    TaskState.LEASED: "claimed",
+    TaskState.RUNNING: "started",
+}
+
+
+def _row(record: TaskRecord) -> dict[str, Any]:
+    """Return a record as data, but for what it carries."""
+    row = asdict(record)
+    for name in ("payload", "result", "place"):
+        del row[name]
+    return row
+
+
+def _json(encoded: bytes) -> Any:
+    """Return what bytes of JSON say; those that say nothing as text."""
+    if not encoded:
+        return None
+    try:
+        return json.loads(encoded)
+    except ValueError:
+        return encoded.decode(errors="replace")

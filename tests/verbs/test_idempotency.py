@@ -265,6 +265,22 @@ def test_a_spoilt_receipt_is_none(store: Store) -> None:
     store.check()
 
 
+def test_a_receipt_whose_end_was_taken_away_ends_all_the_same(open_store: Open) -> None:
+    """Another program removed it; one that holds no receipt at all goes at once."""
+    store = open_store(idempotency_ttl_ms=1_000)
+    for number in range(3):
+        store.run(keyed(idempotency_key=str(number)))
+    store.redis.delete(store.keys.name("RECEIPTS_DUE"))
+    store.redis.hset(store.keys.name("RECEIPTS"), "foreign", "nonsense")
+    store.is_spoilt = True
+    store.run(verbs.Sweep())
+    assert kept(store) == 3
+    store.is_spoilt = False
+    store.clock.advance(1_001)
+    assert store.run(verbs.Sweep()).receipts == 3
+    assert kept(store) == 0
+
+
 def test_without_a_key_nothing_is_called_for_it(store: Store) -> None:
     """What an enqueue without a key calls in the server is what it called before there were keys:
     as many for the second task of a device, 14, whatever stands among the receipts."""

@@ -12,6 +12,21 @@ local function reap_receipts(limit)
   return #due
 end
 
+-- Another program may have taken a receipt's end away: look at some receipts when there are more
+-- than ends, and give those without one theirs again.
+local function mend_receipts()
+  if call('HLEN', RECEIPTS) <= call('ZCARD', RECEIPTS_DUE) then
+    return
+  end
+  local some = call('HRANDFIELD', RECEIPTS, 100, 'WITHVALUES')
+  for at = 1, #some, 2 do
+    if not call('ZSCORE', RECEIPTS_DUE, some[at]) then
+      local deadline = num(string.match(some[at + 1], '^(%d+) ')) or now
+      call('ZADD', RECEIPTS_DUE, deadline, some[at])
+    end
+  end
+end
+
 -- The receipt of a key, or nil: the task, when it was accepted, its state ('' when its record's
 -- retention is over), and whether it came with the same body.
 local function receipt_for(given)

@@ -87,4 +87,5 @@ end
 if #gone > 0 then
   count_slots()
 end
+mend_receipts()
 return { lost, dead, backoffs, delays, #turns, gone, reap_receipts(left - #gone) }

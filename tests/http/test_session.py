@@ -84,6 +84,7 @@ def test_it_ends_when_it_is_told_to(service: Service) -> None:
         {"sec-fetch-site": "same-origin", "origin": "http://service"},
         {"origin": "http://service"},
         {"origin": "HTTP://SERVICE"},
+        {"origin": "https://service", "x-forwarded-proto": "https"},
     ],
 )
 def test_our_own_pages_may_write(service: Service, headers: dict[str, str]) -> None:
@@ -108,6 +109,8 @@ def test_our_own_pages_may_write(service: Service, headers: dict[str, str]) -> N
         {"origin": "http://evil.example"},
         {"origin": "http://service.evil.example"},
         {"origin": "http://service:81"},
+        {"origin": "https://service"},
+        {"origin": "ftp://service"},
         {"origin": "http://service@evil.example"},
         {"origin": "http://[service"},
         {"referer": "http://service/"},

@@ -218,7 +218,8 @@ def test_what_is_hostile_is_told_as_text(service: Service) -> None:
 
 
 def test_a_method_that_a_path_lacks_is_told_those_it_has(service: Service) -> None:
-    for path, methods in (("/v1/tasks/x", "DELETE, GET"), (f"/v1/devices/{MAC}", "GET, PATCH")):
+    for path, methods in (("/v1/tasks/x", "DELETE, GET, HEAD"),
+                          (f"/v1/devices/{MAC}", "GET, HEAD, PATCH")):  # fmt: skip
         answer = service.ask("PUT", path)
         assert is_problem(answer, 405, "METHOD_NOT_ALLOWED")
         assert answer.headers["allow"] == methods

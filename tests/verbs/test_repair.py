@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 import redis
@@ -98,7 +99,9 @@ def test_a_repair_beside_others_who_work_loses_nothing(store_url: str) -> None:
     """Four threads enqueue, claim, start and finish while a repair follows the other."""
     with Client(Settings(store_url=store_url, max_per_mac_pending=1_000)) as client:
         client.ping()
-        raw = redis.Redis.from_url(store_url, decode_responses=True)
+        raw: Any = redis.Redis.from_url(
+            store_url, decode_responses=True, encoding_errors="surrogateescape"
+        )
         sent, stop = [0] * 4, threading.Event()
         failed: list[BaseException] = []
 

@@ -39,6 +39,7 @@ from fairlane.http.express import Express
 from fairlane.http.feed import Feed
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
 from fairlane.http.guard import PUBLIC, Guard
+from fairlane.http.head import Head
 from fairlane.http.openapi import guarded, with_task_types
 from fairlane.settings import Settings
 
@@ -68,7 +69,7 @@ class Service(FastAPI):
 
     def build_middleware_stack(self) -> ASGIApp:
         """Return everything with the guard before it, also before what answers faults."""
-        return self._guarded(super().build_middleware_stack())
+        return self._guarded(Head(super().build_middleware_stack()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, by the short way if there is one."""

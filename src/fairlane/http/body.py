@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 from fastapi.routing import APIRoute
@@ -38,15 +39,31 @@ _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.D
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Return a header's value, None without it; for a route that is asked often."""
-    for found, value in scope["headers"]:
-        if found == name:
-            return str(value, "latin-1")
-    return None
+    """Return a header's value, None without it. Raises a 400 for one that stands twice.
+
+    For a route that is asked often.
+    """
+    values = [value for found, value in scope["headers"] if found == name]
+    if len(values) > 1:
+        raise Problem(400, "HEADER_TWICE", f"{name.decode()} stands twice; send it once")
+    return str(values[0], "latin-1") if values else None
+
+
+def check_coding(scope: Scope) -> None:
+    """Raise a 415 for a body that is packed."""
+    coding = header(scope, b"content-encoding")
+    if coding is not None and coding.strip().lower() != "identity":
+        raise Problem(
+            415,
+            "UNSUPPORTED_MEDIA_TYPE",
+            f"content-encoding: {ascii(coding)[:80]}; send the body as it is",
+            headers={"Accept-Encoding": "identity", "Connection": "close"},
+        )
 
 
 def check_type(request: Request, types: Sequence[str]) -> str:
-    """Return the body's content type. Raises a 415 unless it is one of `types`, in UTF-8."""
+    """Return the body's content type. Raises a 415 unless it is one of `types`, in UTF-8, as is."""
+    check_coding(request.scope)
     given = header(request.scope, b"content-type") or ""
     if given in types:
         return given
@@ -114,6 +131,19 @@ def shaped(value: Any, shape: type[T]) -> T:
         raise Problem(422, "INVALID_REQUEST", _said(error)) from None
 
 
+def check_query(scope: Scope) -> None:
+    """Raise a 422 for a parameter that stands twice: two readers would read two things."""
+    query = scope["query_string"]
+    if b"&" not in query:
+        return
+    names = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    name, times = names.most_common(1)[0] if names else ("", 0)
+    if times > 1:
+        raise Problem(
+            422, "INVALID_REQUEST", f"query: {ascii(name)[:80]} stands {times} times; send it once"
+        )
+
+
 class StrictRoute(APIRoute):
     """An ordinary route of FastAPI, for callers that are known, whose body is read as above."""
 
@@ -125,6 +155,7 @@ class StrictRoute(APIRoute):
         async def strictly(request: Request) -> Response:
             # Nothing is read, and nothing told, before it is known who calls.
             caller(request)
+            check_query(request.scope)
             if has_body:
                 check_type(request, JSON)
                 request = _StrictRequest(request.scope, request.receive)

@@ -40,8 +40,13 @@ class Caller:
 
     @property
     def scope(self) -> str:
-        """Whose idempotency keys these are: two callers' equal keys are two."""
-        return self.mac or self.name or self.role
+        """Whose idempotency keys these are: two callers' equal keys are two.
+
+        Those of a name outlive its token; without a name each token is a caller of its own.
+        """
+        if self.role == "device":
+            return self.mac
+        return f"name:{self.name}" if self.name else f"token:{self.token_id or self.role}"
 
     def needs(self, roles: tuple[Role, ...]) -> Caller:
         """Return this caller. Raises a 403 unless its role is one of these."""

@@ -23,6 +23,7 @@ from starlette.responses import Response
 from fairlane import verbs
 from fairlane.detect.image import BadImage, ImageTooLarge, is_image, measure
 from fairlane.files import FileStore, Incoming
+from fairlane.http.body import check_coding
 from fairlane.http.caller import SENDERS, caller
 from fairlane.http.gate import Gate
 from fairlane.http.openapi import described
@@ -190,8 +191,7 @@ def sniff(file: IO[bytes]) -> tuple[str, int | None, int | None]:
 
 def _declared_type(request: Request) -> str:
     """Return the content type that a request gives. Raises a 415 for one that is not taken."""
-    if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _unsupported("content-encoding: send the bytes as they are")
+    check_coding(request.scope)
     given = request.headers.get("content-type", "")
     kind, _, parameters = given.lower().partition(";")
     kind = _ALIASES.get(kind.strip(), kind.strip())

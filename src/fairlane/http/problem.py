@@ -53,6 +53,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "CROSS_ORIGIN": "The request comes from another origin's page.",
     "FILE_STORE_UNAVAILABLE": "The file store does not take files now.",
     "FORBIDDEN": "The caller may not do this.",
+    "HEADER_TWICE": "A header stands twice.",
     "HEAD_TOO_LARGE": "The request's head is too large.",
     "HEAD_TOO_SLOW": "The request's head did not come in time.",
     "IMAGE_TOO_LARGE": "The image has too many pixels.",
@@ -194,7 +195,8 @@ def _methods(request: Request) -> list[str]:
     """Return the methods of a path: each of its routes knows its own only."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     routes = request.app.state.routes
-    return sorted({m for route in routes if route.path_regex.match(path) for m in route.methods})
+    found = {m for route in routes if route.path_regex.match(path) for m in route.methods}
+    return sorted(found | ({"HEAD"} if "GET" in found else set()))
 
 
 async def of_fault(request: Request, error: Exception) -> Response:

@@ -83,14 +83,13 @@ def cookie_name(scope: Any) -> str:
 
 def set_cookie(response: Response, scope: Any, token: str, left_s: int) -> None:
     """Keep a token in the cookie, as long as it holds and no longer than `SESSION_S`."""
-    forwarded = Headers(scope=scope).get("x-forwarded-proto", "")
     response.set_cookie(
         cookie_name(scope),
         token,
         max_age=min(SESSION_S, left_s),
         path=_path(scope),
         # Who claims falsely that a proxy speaks TLS gets a cookie that is sent less.
-        secure=scope.get("scheme") == "https" or forwarded == "https",
+        secure=_scheme(scope) == "https",
         httponly=True,
         samesite="strict",
     )
@@ -128,7 +127,7 @@ def check_origin(scope: Any) -> None:
         looks = site == "none" or headers.get("sec-fetch-mode") == "navigate"
         allowed = site == "same-origin" or (is_read and looks)
     elif origin is not None:
-        allowed = _host_of(origin) == headers.get("host", "").lower() != ""
+        allowed = _is_ours(origin, scope, headers)
     else:
         allowed = is_read
     if not allowed:
@@ -139,11 +138,20 @@ def check_origin(scope: Any) -> None:
         )
 
 
-def _host_of(origin: str) -> str:
+def _is_ours(origin: str, scope: Any, headers: Headers) -> bool:
+    """Whether an origin is this service as the browser reached it: scheme and host."""
     try:
-        return urlsplit(origin).netloc.lower()
+        parts = urlsplit(origin.lower())
     except ValueError:
-        return ""
+        return False
+    host = headers.get("host", "").lower()
+    return host != "" and (parts.scheme, parts.netloc) == (_scheme(scope), host)
+
+
+def _scheme(scope: Any) -> str:
+    """Return the scheme that a browser used. No other site's page can send the proxy's header."""
+    forwarded = Headers(scope=scope).get("x-forwarded-proto", "")
+    return "https" if forwarded == "https" else str(scope.get("scheme", "http"))
 
 
 def _path(scope: Any) -> str:

@@ -155,10 +155,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running task and its lease's deadline."""
+    """A running task, its lease's deadline, and the trace context that came with it, if any."""
 
     task: Task
     lease_until_ms: int
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

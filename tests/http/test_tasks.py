@@ -253,4 +253,5 @@ def test_the_short_way_answers_what_the_long_one_does(service: Service) -> None:
     assert [answer.status_code for answer in short] == [200, 409, 422, 422]
     for one, other in zip(short, long, strict=True):
         assert (one.status_code, one.json()) == (other.status_code, other.json())
-        assert one.headers == other.headers
+        heads = [{**answer.headers, "x-request-id": ""} for answer in (one, other)]
+        assert heads[0] == heads[1]

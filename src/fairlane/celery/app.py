@@ -12,7 +12,7 @@ from typing import Any
 from celery import Celery
 from kombu import Exchange, Queue
 
-from fairlane import detect
+from fairlane import detect, tracing
 from fairlane.celery.beat import DISPATCH_QUEUE, execute_name, schedule
 from fairlane.celery.patience import PatientAMQP
 from fairlane.celery.talk import Talk
@@ -41,6 +41,7 @@ def make_app(settings: Settings | None = None) -> Celery:
     client.ping()
     agreed = client.settings
     Talk(agreed).connect()
+    tracing.configure(agreed, "celery")
     broker = client.broker
     app = Celery("fairlane", broker=broker.url, amqp=PatientAMQP, set_as_current=False)
     app.fairlane = Fairlane(client)

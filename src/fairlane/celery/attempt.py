@@ -36,6 +36,7 @@ from fairlane.faults import fault
 from fairlane.ids import new_nonce
 from fairlane.logs import bound
 from fairlane.model import Leased, Outcome, Task, TaskState
+from fairlane.tracing import span, tell
 from fairlane.verbs import Defer as DeferVerb
 from fairlane.verbs import Fail as FailVerb
 from fairlane.verbs import Finish, Quarantine, Start, Verb
@@ -61,15 +62,22 @@ def run_attempt(client: Client, worker_id: str, task_id: str, attempt: int) -> s
 def _run(client: Client, worker_id: str, task_id: str, attempt: int) -> str:
     fault("worker.before_start")
     try:
-        task = client.run(Start(task_id, attempt, worker_id, new_nonce())).task
+        started = client.run(Start(task_id, attempt, worker_id, new_nonce()))
     except CorruptRecord as error:
         return _set_aside(client, task_id, attempt, error)
     except (StaleAttempt, TaskEnded, NotFound) as refused:
         log.info("attempt %s.%s is not run: %s", task_id, attempt, refused)
         return "not current"
+    task = started.task
     fault("worker.after_start")
     try:
-        end = _end_of(client, task)
+        with span(
+            f"run {task.task_type}", started.traceparent, "CONSUMER",
+            task_id=task_id, task_type=task.task_type, attempt=attempt,
+        ) as opened:  # fmt: skip
+            end = _end_of(client, task)
+            cause = end.cause if isinstance(end, FailVerb) else ""
+            tell(opened, end=end.SCRIPT, failed=cause)
     except BaseException as error:
         # sys.exit in a handler, or the pool's own way to stop this process: both end the attempt
         # here and now, and the second must go on.

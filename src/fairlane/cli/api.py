@@ -37,12 +37,13 @@ def api(*, host: str, port: int, fd: int | None, loglevel: str) -> None:
     Callers need a token, as `fairlane token issue` makes it. Without a key for tokens (`fairlane
     token key`) only callers on this machine are let in, by the token of the URL that is printed.
     """
-    from fairlane import logs
+    from fairlane import logs, tracing
     from fairlane.http import create_app
     from fairlane.http.serve import check_address, listen, serve, start_url
 
     settings = Settings.from_env()
     logs.configure(settings, "api", loglevel)
+    tracing.configure(settings, "api")
     app = create_app(settings)
     if fd is not None:
         listener = socket.socket(fileno=fd)

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import redis
 
-from fairlane import verbs
+from fairlane import tracing, verbs
 from fairlane.client.broker import Broker, broker_of
 from fairlane.client.calls import (
     UNRUN,
@@ -129,7 +129,7 @@ class Client:
         """Store a task. Raises Refused (with the reason and when to try again) or InvalidInput."""
         task = verbs.Enqueue(
             mac, task_type, data, task_id=task_id, ttl_ms=ttl_ms, cost_ms=cost_ms, site=site,
-            idempotency_key=idempotency_key, caller=caller,
+            idempotency_key=idempotency_key, caller=caller, traceparent=tracing.current(),
         )  # fmt: skip
         fault("client.before_enqueue")
         verdict = self.run(task)

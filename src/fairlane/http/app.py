@@ -81,7 +81,7 @@ class Service(FastAPI):
 
     @cached_property
     def _express(self) -> Express:
-        return Express({route.path: route.endpoint for route in enqueue.ROUTES})
+        return Express({route.path: route for route in enqueue.ROUTES})
 
     @cached_property
     def _short_way(self) -> ASGIApp:

@@ -16,7 +16,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlane import verbs
+from fairlane import tracing, verbs
 from fairlane.errors import FairlaneError, FileNotKnown, InvalidInput, StoreError
 from fairlane.http import body
 from fairlane.http.answer import when
@@ -111,7 +111,8 @@ async def enqueue(request: Request) -> Response:
     body.check_type(request, body.JSON)
     raw = await body.read(request, _ESCAPED * settings.max_payload_bytes + _ENVELOPE_BYTES)
     key = body.header(request.scope, b"idempotency-key")
-    verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender, key)
+    trace = _traceparent(request)
+    verb = _verb_of(body.shaped(body.strict(raw), NewTask), sender, key, trace)
     bind(task_id=verb.task_id)
     verdict = await gate.run(verb)
     if isinstance(verdict, Refusal):
@@ -137,7 +138,8 @@ async def enqueue_many(request: Request) -> Response:
     items = _items(raw, is_lines=kind in NDJSON)
     if not gate.client.is_open:
         await gate.ask(gate.client.ping())
-    verdicts = [_verb_or_problem(item, sender, gate.client.settings) for item in items]
+    trace = _traceparent(request)
+    verdicts = [_verb_or_problem(item, sender, gate.client.settings, trace) for item in items]
     good = [verdict for verdict in verdicts if isinstance(verdict, verbs.Enqueue)]
     stored = iter(await _stored(gate, good))
     told = [
@@ -185,7 +187,12 @@ ROUTES: Final = (
 )
 
 
-def _verb_of(task: NewTask, sender: Caller, key: str | None) -> verbs.Enqueue:
+def _traceparent(request: Request) -> str | None:
+    """Return the trace context of the request: its span's if it has one, else what came with it."""
+    return tracing.current() or body.header(request.scope, b"traceparent")
+
+
+def _verb_of(task: NewTask, sender: Caller, key: str | None, trace: str | None) -> verbs.Enqueue:
     """Return the verb of a task. Raises InvalidInput, and a 403 for another's device or site."""
     sender.owns(task.mac)
     site = task.site
@@ -208,13 +215,16 @@ def _verb_of(task: NewTask, sender: Caller, key: str | None) -> verbs.Enqueue:
         idempotency_key=key,
         caller=sender.scope,
         file=task.data.get("file"),
+        traceparent=trace,
     )
 
 
-def _verb_or_problem(item: Any, sender: Caller, settings: Settings) -> verbs.Enqueue | Problem:
+def _verb_or_problem(
+    item: Any, sender: Caller, settings: Settings, trace: str | None
+) -> verbs.Enqueue | Problem:
     try:
         task = body.shaped(item, NewItem)
-        verb = _verb_of(task, sender, task.idempotency_key)
+        verb = _verb_of(task, sender, task.idempotency_key, trace)
         # What only the store's settings can tell, told before anything is sent.
         verb.args(settings)
     except (InvalidInput, FileNotKnown) as error:
@@ -254,7 +264,7 @@ async def _stored(gate: Gate, tasks: list[verbs.Enqueue]) -> list[Any]:
     done: list[Any] = []
     for part in _parts(tasks):
         try:
-            if part[0].file:
+            if _goes_alone(part[0]):
                 done += await gate.run_many(part)
             else:
                 done += await gate.run(verbs.EnqueueMany(part))
@@ -267,10 +277,15 @@ async def _stored(gate: Gate, tasks: list[verbs.Enqueue]) -> list[Any]:
 
 
 def _parts(tasks: list[verbs.Enqueue]) -> Iterator[list[verbs.Enqueue]]:
-    """Give the tasks in their order, so many at once; those that need a file apart."""
-    for _, alike in groupby(tasks, key=lambda task: bool(task.file)):
+    """Give the tasks in their order, so many at once; those that go alone apart."""
+    for _, alike in groupby(tasks, key=_goes_alone):
         while part := list(islice(alike, _AT_ONCE)):
             yield part
+
+
+def _goes_alone(task: verbs.Enqueue) -> bool:
+    """Whether a task has what only its own verb takes."""
+    return bool(task.file or task.traceparent)
 
 
 def _told(verdict: Any, settings: Settings) -> Any:

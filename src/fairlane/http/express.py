@@ -7,9 +7,10 @@ way, since it would lead past that.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
+from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -17,29 +18,27 @@ from starlette.types import Receive, Scope, Send
 from fairlane.errors import FairlaneError
 from fairlane.http.problem import Problem, of_error, of_fault
 
-Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
-
 
 class Express:
     """Call the endpoint of a path, the way that `leads` says it has."""
 
-    def __init__(self, endpoints: Mapping[str, Endpoint]) -> None:
-        self._endpoints = endpoints
+    def __init__(self, routes: Mapping[str, APIRoute]) -> None:
+        self._routes = routes
 
     def leads(self, scope: Scope) -> bool:
         """Whether there is a short way for a request: it is a POST to one of the paths."""
         return (
             scope["type"] == "http"
             and scope["method"] == "POST"
-            and _route_path(scope) in self._endpoints
+            and _route_path(scope) in self._routes
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request to which there is a short way."""
-        endpoint = self._endpoints[_route_path(scope)]
+        scope["route"] = route = self._routes[_route_path(scope)]
         request = Request(scope, receive, send)
         try:
-            response = await endpoint(request)
+            response: Response = await route.endpoint(request)
         except (Problem, FairlaneError) as error:
             response = of_error(error).response()
         except ClientDisconnect:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fairlane import tracing
 from fairlane.errors import FairlaneError
 from fairlane.http import pages, session
 from fairlane.http.caller import CALLER, Identify
@@ -67,6 +68,32 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if tracing.is_on():
+            await self._traced(scope, receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _traced(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request within a span, which is told of its route and its answer's status."""
+        came = dict(scope["headers"]).get(b"traceparent", b"").decode("latin-1")
+        method, parent, status = scope["method"], tracing.checked_traceparent(came), 0
+
+        async def seen(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        with tracing.span(method, parent, "SERVER") as span:
+            try:
+                await self._serve(scope, receive, seen)
+            finally:
+                # A path may name a device or a task; a route does not.
+                span.update_name(f"{method} {getattr(scope.get('route'), 'path', '')}".rstrip())
+                span.set_attribute("http.request.method", method)
+                span.set_attribute("http.response.status_code", status)
+                tracing.tell(span, failed=f"status {status}" if status >= 500 else "")
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = _request_id(scope)
         # The next request of a pipelined connection begins in the context of the one before.
         unbind("task_id")

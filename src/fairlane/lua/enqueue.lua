@@ -8,7 +8,7 @@
 -- Twice    answers `known` and changes nothing: a re-send is safe
 local id, mac, task_type, lane, payload = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local ttl_ms, cost_ms, given_site, given = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
-local file = ARGV[11]
+local file, trace = ARGV[11], ARGV[12]
 
 local receipt = receipt_for(given)
 if receipt and not receipt.same then
@@ -58,6 +58,9 @@ if cost_ms ~= '0' then
 end
 if size_class(payload) > 0 then
   call('HSET', record, 'size', size_class(payload))
+end
+if trace then
+  call('HSET', record, 'trace', trace)
 end
 if file ~= '' then
   call('ZADD', FILE .. file, now, id)

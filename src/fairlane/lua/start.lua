@@ -1,6 +1,6 @@
 -- Begin to run a leased task; only its current attempt may, once.
 --
--- Returns  {task_type, mac, created_at, payload, lease deadline}
+-- Returns  {task_type, mac, created_at, payload, lease deadline, and its traceparent if it has one}
 -- Errors   TASK_NOT_FOUND, TASK_ENDED (it is over), STALE_ATTEMPT (not the current attempt, or
 --          another run has started it)
 -- Twice    the same `run_id` gets the same answer; another one STALE_ATTEMPT
@@ -8,7 +8,7 @@
 local id, attempt, worker, run_id = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'run_id', 'task_type', 'mac', 'lane',
-  'created_at', 'payload', 'misses')
+  'created_at', 'payload', 'misses', 'trace')
 local refused = not_current(id, f[1], f[2], attempt)
 if refused then
   return refused
@@ -28,4 +28,4 @@ if f[1] == 'leased' then
   end
   emit('started', f[5], f[6], id .. '.' .. attempt, worker)
 end
-return { f[4], f[5], num(f[7]), f[8], deadline }
+return { f[4], f[5], num(f[7]), f[8], deadline, f[10] or nil }

@@ -15,6 +15,7 @@ from fairlane.errors import FairlaneError
 from fairlane.faults import fault
 from fairlane.model import Claimed, Leased
 from fairlane.services.janitor import Janitor
+from fairlane.tracing import span
 from fairlane.verbs import Claim, Defer, InspectLanes, Lead
 
 Publish = Callable[[Sequence[Leased]], None]
@@ -79,7 +80,8 @@ class Dispatcher:
                 self._idle_s = min(self._idle_s, max(_SOON_S, due_s))
         if leased:
             fault("dispatcher.after_claim")
-            self._publish(leased)
+            with span("publish", kind="PRODUCER", tasks=len(leased)):
+                self._publish(leased)
             fault("dispatcher.after_publish")
         if failed is not None:
             # Only now: what the other lanes leased must not wait for a lease to pass.

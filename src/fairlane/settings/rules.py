@@ -24,6 +24,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "backpressure_cpu": ("others", "total"),
     "durability": ("warn", "strict"),
     "log_format": ("text", "json"),
+    "trace_export": ("", "otlp"),
 }
 _MAY_BE_ZERO: Final = (
     "device_requests_per_s",

@@ -84,6 +84,7 @@ class Settings:
     pause_percent: int = _process(75, "a worker over this CPU, memory or GPU memory offers nothing")
     resume_percent: int = _process(65, "and offers again below this")
     log_format: str = _process("text", "lines of the logs: text for people, json for programs")
+    trace_export: str = _process("", "OpenTelemetry spans: otlp, to where OTEL_* variables say")
     fault_tickets: str = _process("", "the fault suite's folder of tickets; empty: no fault points")
     dispatch_every_ms: int = _process(15_000, "Beat: the safety net of the dispatcher")
     purge_every_ms: int = _process(300_000, "Beat: expired tasks")

@@ -23,6 +23,7 @@ from fairlane.mac import canonical
 from fairlane.model import Receipt, Refusal, TaskState
 from fairlane.payload import encode
 from fairlane.settings import Settings
+from fairlane.tracing import checked_traceparent
 from fairlane.verbs.bounds import checked_site, shown
 from fairlane.verbs.receipt import IdempotencyKey
 from fairlane.verbs.verb import Arg, Verb, text
@@ -46,7 +47,8 @@ class Enqueue(Verb[Receipt | Refusal]):
     joins when it has no tasks yet, by the settings' `sites` when None. `idempotency_key` is 1 to
     255 printable characters in the scope of `caller`: for `idempotency_ttl_ms` the same key with
     the same body (device, type, data and all that is said here) is the same task. `file` names a
-    file that was recorded (`KeepFile`): it stays as long as the task needs it. Raises InvalidMac,
+    file that was recorded (`KeepFile`): it stays as long as the task needs it. `traceparent` is the
+    W3C trace context that the handler will run in; what is none is left out. Raises InvalidMac,
     InvalidData, InvalidTaskId, UnknownTaskType, PayloadTooLarge, TaskConflict, IdempotencyConflict,
     FileNotKnown.
     """
@@ -60,6 +62,7 @@ class Enqueue(Verb[Receipt | Refusal]):
         "site",
         "task_id",
         "task_type",
+        "traceparent",
         "ttl_ms",
     )
     REPEATABLE: ClassVar[bool] = True
@@ -78,6 +81,7 @@ class Enqueue(Verb[Receipt | Refusal]):
         idempotency_key: str | None = None,
         caller: str = "",
         file: str | None = None,
+        traceparent: str | None = None,
     ) -> None:
         self.mac: Final = canonical(mac)
         self.task_type: Final = task_type
@@ -86,6 +90,7 @@ class Enqueue(Verb[Receipt | Refusal]):
         self.ttl_ms: Final = 0 if ttl_ms is None else _checked_ms("ttl_ms", ttl_ms, MAX_MS)
         self.cost_ms: Final = 0 if cost_ms is None else _checked_ms("cost_ms", cost_ms, MAX_MS)
         self.site: Final = "" if site is None else checked_site(site)
+        self.traceparent: Final = checked_traceparent(traceparent)
         self.file: Final = "" if file is None else checked_file_name(file)
         # An id that the caller chose is part of what he sent.
         self.key: Final = (
@@ -93,7 +98,7 @@ class Enqueue(Verb[Receipt | Refusal]):
         )
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
-        """Return id, MAC, type, lane, payload, TTL, cost, site, receipt, file."""
+        """Return id, MAC, type, lane, payload, TTL, cost, site, receipt, file, and a trace."""
         task_type = self.task_type
         lane = settings.lane_by_type.get(task_type) if type(task_type) is str else None
         if lane is None:
@@ -102,8 +107,9 @@ class Enqueue(Verb[Receipt | Refusal]):
             raise _too_large(self.payload, settings)
         site = self.site or (settings.site_of(self.mac) if settings.sites else "")
         receipt = "" if self.key is None else self.receipt()
-        return (self.task_id, self.mac, task_type, lane, self.payload, self.ttl_ms,
+        args = (self.task_id, self.mac, task_type, lane, self.payload, self.ttl_ms,
                 self.cost_ms, site, receipt, self.file)  # fmt: skip
+        return (*args, self.traceparent) if self.traceparent else args
 
     def receipt(self) -> str:
         """Return the hashes of the idempotency key and of the body; nothing without a key."""
@@ -138,7 +144,8 @@ class EnqueueMany(Verb[list[Verdict]]):
     Verdicts stand in the order of `items`, at most 1,000 of them: `(mac, task_type, data)`, or a
     mapping of Enqueue's arguments by name, or a ready Enqueue. A bad item raises what Enqueue
     raises, before anything is sent; only a task id or an idempotency key that stands for another
-    task is a verdict. A task with a `file` is sent by Enqueue, in a pipeline if there are many.
+    task is a verdict. A task with a `file` or a `traceparent` is sent by Enqueue, in a pipeline if
+    there are many.
     """
 
     __slots__ = ("_alike", "_ids", "_keyed", "_macs", "_payloads")
@@ -160,8 +167,8 @@ class EnqueueMany(Verb[list[Verdict]]):
             self._keyed: dict[int, Enqueue] = {}
         else:
             verbs = [*map(_enqueue_of, items)]
-            if any(verb.file for verb in verbs):
-                raise InvalidData("items: send a task that needs a file by Enqueue")
+            if any(verb.file or verb.traceparent for verb in verbs):
+                raise InvalidData("items: send a task that needs a file or has a trace by Enqueue")
             self._macs = [verb.mac for verb in verbs]
             self._payloads = [verb.payload for verb in verbs]
             self._ids = [verb.task_id for verb in verbs]

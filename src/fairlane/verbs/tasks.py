@@ -43,7 +43,7 @@ class Start(Verb[Started]):
 
     def decode(self, reply: Any) -> Started:
         """Return the task with its data."""
-        kind, mac, created_at, payload, deadline = reply
+        kind, mac, created_at, payload, deadline, *trace = reply
         try:
             data = decode(payload or b"nothing")
         except (ValueError, RecursionError) as error:
@@ -52,7 +52,7 @@ class Start(Verb[Started]):
                 f"task_id: the data of {self.task_id} cannot be read ({error}); {kept}"
             ) from error
         task = Task(self.task_id, text(kind), text(mac), int(created_at), self.attempt, data)
-        return Started(task, int(deadline))
+        return Started(task, int(deadline), text(trace[0]) if trace else "")
 
 
 @dataclass(frozen=True)

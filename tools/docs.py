@@ -24,7 +24,9 @@ import rich_click as click  # noqa: E402
 
 from fairlane.cli import cli  # noqa: E402
 from fairlane.http import create_app  # noqa: E402
+from fairlane.http.metrics import Levels  # noqa: E402
 from fairlane.keys import ABNORMAL, TABLE  # noqa: E402 - the tool runs without an installation
+from fairlane.model import Overload, Totals  # noqa: E402
 from fairlane.settings import SEED, Settings  # noqa: E402
 
 NAMESPACE: Final = "sensitive"
@@ -110,6 +112,22 @@ def routes() -> str:
     return table(("request", "does", "answers"), rows)
 
 
+def metrics() -> str:
+    """Return every metric, by the name that Prometheus has it under."""
+    overload = Overload(overloaded=False, global_pending=0, overloaded_devices=0)
+    found = Levels((), Totals({}, 0, 0, 0, 0), (), overload, 0.0, (), {}).collect()
+    rows = (
+        (
+            f"`{each.name}{'_total' if each.type == 'counter' else ''}`",
+            each.type,
+            ", ".join(f"`{label}`" for label in getattr(each, "_labelnames", ())),
+            each.documentation,
+        )
+        for each in sorted(found, key=lambda each: each.name)
+    )
+    return table(("metric", "type", "labels", "what it is"), rows)
+
+
 #: The tables by the name of their block.
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "SHARED": lambda: settings(shared=True),
@@ -117,6 +135,7 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "KEYS": keys,
     "COMMANDS": commands,
     "ROUTES": routes,
+    "METRICS": metrics,
 }
 
 

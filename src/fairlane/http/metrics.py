@@ -6,7 +6,8 @@ wrong; no label names a device. Times are counted when an attempt, or a task, en
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
@@ -38,6 +39,12 @@ _LANE_GAUGES: Final = (
     ("slots", "Slots that workers offer"),
     ("credits", "Tasks that can be taken now"),
     ("starved", "Devices that can go and have waited for starvation_after_ms or more"),
+)
+_GAUGES: Final = (
+    ("pending", "Tasks that wait, delayed ones too"),
+    ("delayed", "Tasks that wait for a due time of their own"),
+    ("leased", "Tasks that are leased or running"),
+    ("dead_letters", "Dead letters that are kept"),
 )
 _TIMES: Final = (
     (
@@ -75,37 +82,43 @@ class Metrics:
                 *(verbs.InspectTimes(), verbs.InspectShares()),
             ]
         )
-        for found in (lanes, totals, workers, overload, oldest, times, shares):
-            if isinstance(found, FairlaneError):
-                raise found
+        for read in (lanes, totals, workers, overload, oldest, times, shares):
+            if isinstance(read, FairlaneError):
+                raise read
         waited_s = 0.0
         for mac, _ in oldest:
             waited_s = (await self._gate.run(verbs.InspectDevice(mac))).waited_ms / 1000
         page = CollectorRegistry()
         page.register(
-            _Levels(
-                [
-                    *_of_lanes(lanes),
-                    *_of_totals(totals),
-                    *_of_workers(workers),
-                    *_of_devices(overload, waited_s),
-                    *_of_times(times),
-                    _of_shares(self._shares.index(shares)),
-                ]
-            )
+            Levels(lanes, totals, workers, overload, waited_s, times, self._shares.index(shares))
         )
         return generate_latest(page)
 
 
-class _Levels:
-    """What was read, as prometheus-client asks for it."""
+# A registry tells its collectors apart by which they are.
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """What was read of a store, as prometheus-client asks for it."""
 
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = list(families)
+    lanes: Sequence[model.Lane]
+    totals: model.Totals
+    workers: Sequence[model.Worker]
+    overload: model.Overload
+    waited_s: float
+    times: Sequence[model.Histogram]
+    #: Jain's index by lane.
+    shares: Mapping[str, float]
 
     def collect(self) -> list[Metric]:
-        """Return the families."""
-        return self._families
+        """Return every family of metrics."""
+        return [
+            *_of_lanes(self.lanes),
+            *_of_totals(self.totals),
+            *_of_workers(self.workers),
+            *_of_devices(self.overload, self.waited_s),
+            *_of_times(self.times),
+            _of_shares(self.shares),
+        ]
 
 
 @router.get(
@@ -188,8 +201,8 @@ def _of_totals(totals: model.Totals) -> Iterator[Metric]:
         if name.startswith("deferred:")
     }
     yield _counter("fairlane_tasks_deferred", "Defers", deferred)
-    for name in ("pending", "delayed", "leased", "dead_letters"):
-        yield GaugeMetricFamily(f"fairlane_{name}", f"{name} in the store", getattr(totals, name))
+    for name, about in _GAUGES:
+        yield GaugeMetricFamily(f"fairlane_{name}", about, getattr(totals, name))
 
 
 def _of_workers(workers: Sequence[model.Worker]) -> Iterator[Metric]:

@@ -68,7 +68,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if tracing.is_on():
+        # FastAPI makes a span of a request, as other middleware may; the short way has none.
+        if tracing.is_on() and not tracing.current():
             await self._traced(scope, receive, send)
         else:
             await self._serve(scope, receive, send)

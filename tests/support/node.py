@@ -45,6 +45,7 @@ class Node:
             port=port,
             password=password or None,
             decode_responses=True,
+            encoding_errors="surrogateescape",
             retry=Retry(NoBackoff(), 0),
             socket_timeout=10.0,
         )
@@ -55,7 +56,7 @@ class Node:
     def raw(self, db: int = 0) -> Any:
         """Return a connection to a database, of its own."""
         url = self.url.removesuffix("/0") + f"/{db}"
-        return redis.Redis.from_url(url, decode_responses=True)
+        return redis.Redis.from_url(url, decode_responses=True, encoding_errors="surrogateescape")
 
     def start(self) -> None:
         """Start the server with the data that it has."""

@@ -54,7 +54,9 @@ class Watched:
             [("127.0.0.1", port) for port in self._sentinel_ports],
             sentinel_kwargs={"password": self._sentinel_password or None},
         )
-        return sentinels.master_for(SERVICE, db=db, decode_responses=True, **login)
+        return sentinels.master_for(
+            SERVICE, db=db, decode_responses=True, encoding_errors="surrogateescape", **login
+        )
 
     def start(self) -> None:
         """Start all, and wait until the sentinels know each other and the replica."""

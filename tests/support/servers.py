@@ -103,7 +103,7 @@ class Server:
     def raw(self, db: int = 0) -> Any:
         """Return a connection to a database, of its own."""
         url = self.url.replace("?db=0", f"?db={db}")
-        return redis.Redis.from_url(url, decode_responses=True)
+        return redis.Redis.from_url(url, decode_responses=True, encoding_errors="surrogateescape")
 
     def answers(self) -> bool:
         """Whether the server can be talked to."""

@@ -79,7 +79,9 @@ class Service:
     @contextmanager
     def raw(self) -> Iterator[Any]:
         """Give a bare connection to the store."""
-        connection: Any = redis.Redis.from_url(self.settings.store_url, decode_responses=True)
+        connection: Any = redis.Redis.from_url(
+            self.settings.store_url, decode_responses=True, encoding_errors="surrogateescape"
+        )
         with closing(connection):
             yield connection
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import redis
 
 from fairlane import verbs
 from fairlane.http import dead
 from fairlane.model import TaskState
+from support.eventually import eventually
 from support.service import Service, is_problem
 from support.store import mac
 
@@ -48,7 +50,12 @@ def test_dead_letters_are_told_whole_newest_first(service: Service) -> None:
 
 
 def test_a_filter_tells_which(service: Service) -> None:
-    one, other = bury(service, 1, "boom"), bury(service, 2, "crash")
+    one = bury(service, 1, "boom")
+    # A limit of time cannot tell two of the same millisecond.
+    ended_ms = service.store.task(one).ended_at_ms
+    with redis.Redis.from_url(service.settings.store_url) as raw:
+        eventually(lambda: raw.time()[0] * 1000 + raw.time()[1] // 1000 > ended_ms + 1)
+    other = bury(service, 2, "crash")
     assert listed(service, mac="0200.0000.0001") == [one]
     assert listed(service, cause="crash") == [other]
     assert listed(service, task_type="ocr") == []
@@ -92,6 +99,27 @@ def test_a_dry_run_counts_and_changes_nothing(service: Service) -> None:
     assert len(listed(service)) == 1
 
 
+def test_what_is_wrong_with_a_choice_is_told_by_its_names(service: Service) -> None:
+    """No class of the server's is named, and who misspells a field is told those there are."""
+    fields = "mac, task_type, cause, after, before"
+    for path, body, told in (
+        (DROP, {"filter": {"speed": 1}}, f"body.filter.speed: not known; known are {fields}"),
+        (DROP, {"ids": ["x"]}, "known are task_ids, filter, all, cursor, dry_run"),
+        (REDRIVE, {"dry_run": True}, "body: send `task_ids` or `filter`, one of the two"),
+        (DROP, {"filter": {}}, 'add `"all": true`'),
+    ):
+        answer = service.ask("POST", path, json=body)
+        assert is_problem(answer, 422, "INVALID_REQUEST")
+        assert told in answer.json()["detail"]
+        assert "ByIds" not in answer.text
+    answer = service.ask("GET", f"{LIST}?colour=red")
+    assert f"known are {fields}, limit, cursor" in answer.json()["detail"]
+    answer = service.enqueue(type="text")
+    assert "known are mac, task_type, data, task_id" in answer.json()["detail"]
+    answer = service.ask("PATCH", f"/v1/devices/{mac(1)}", json={"wait": 1})
+    assert "known are weight, paused" in answer.json()["detail"]
+
+
 def test_everything_is_dropped_only_if_it_is_said(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,14 +129,19 @@ def test_everything_is_dropped_only_if_it_is_said(
     unsaid: tuple[dict[str, object], ...] = (
         {}, {"dry_run": False}, {"filter": {}, "task_ids": ["x"]}, {"task_ids": []},
         {"filter": None}, {"filter": {"speed": 1}}, {"filter": {"after": 0}}, {"mac": mac(1)},
-        {"filter": {"before": "2026-01-31"}}, {"filter": {}, "cursor": "x"},
+        {"filter": {"before": "2026-01-31"}}, {"filter": {}, "cursor": "x"}, {"filter": {}},
+        {"filter": {"mac": None, "cause": None}},
+        {"filter": {}, "all": 1}, {"all": True}, {"task_ids": ["x"], "all": True},
+        {"filter": {"mac": mac(1)}, "all": True},
     )  # fmt: skip
     for body in unsaid:
         assert is_problem(service.ask("POST", DROP, json=body), 422, "INVALID_REQUEST")
     assert len(listed(service, limit="200")) == 4
     cursor, done = "", 0
     while cursor is not None:
-        answer = service.ask("POST", DROP, json={"filter": {}, "cursor": cursor}).json()
+        answer = service.ask(
+            "POST", DROP, json={"filter": {}, "all": True, "cursor": cursor}
+        ).json()
         done, cursor = done + answer["done"], answer["next_cursor"]
     assert done == len(buried)
     assert service.store.run(verbs.InspectTotals()).dead_letters == 0

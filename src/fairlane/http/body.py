@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope
 from fairlane.http.caller import caller
 from fairlane.http.problem import Problem
 
-T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
 
 JSON: Final = ("application/json",)
 #: An ordinary body is a few fields.
@@ -123,12 +123,15 @@ def strict(raw: bytes) -> Any:
     return value
 
 
-def shaped(value: Any, shape: type[T]) -> T:
+def shaped(value: Any, shape: type[S]) -> S:
     """Return a decoded value as a Struct. Raises a 422 that names what does not fit."""
     try:
         return msgspec.convert(value, shape)
     except msgspec.ValidationError as error:
-        raise Problem(422, "INVALID_REQUEST", _said(error)) from None
+        detail = _said(error)
+        if "unknown field" in detail:
+            detail += f"; known are {', '.join(shape.__struct_fields__)}"
+        raise Problem(422, "INVALID_REQUEST", detail) from None
 
 
 def check_query(scope: Scope) -> None:

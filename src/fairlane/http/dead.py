@@ -1,7 +1,8 @@
 """/v1/dead-letters: listed, brought back, deleted.
 
 The rule: one call looks at `SCAN` letters at most and says where to go on, whatever it was asked
-for. To bring back or drop everything has to be said (`"filter": {}`), not to be left out.
+for. To bring back everything has to be said (`"filter": {}`), not to be left out; to drop it, said
+twice (`"all": true`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from fairlane import verbs
 from fairlane.http import answer
@@ -88,21 +96,67 @@ class FilterFrom(Filter):
     cursor: Cursor = ""
 
 
-class ByIds(BaseModel):
-    """Dead letters by their ids; `dry_run` only counts."""
+def _ways(*, says_all: bool) -> dict[str, Any]:
+    """Return, as a schema, the ways to choose; with `says_all` an empty filter needs `all`."""
+    names = [*Filter.model_fields]
+    some = [{"required": [name], "properties": {name: {"type": "string"}}} for name in names]
+    none = {"properties": {name: {"type": "null"} for name in names}}
+    no_ids, unsaid = {"task_ids": {"type": "null"}}, {"all": {"const": False}}
+    by_ids = {**unsaid, "task_ids": {"type": "array"}, "filter": {"type": "null"}}
+    every = {**no_ids, "filter": {"type": "object", **none}}
+    ways: list[dict[str, Any]] = [
+        {"required": ["task_ids"], "properties": {**by_ids, "cursor": {"const": ""}}},
+        {
+            "required": ["filter"],
+            "properties": {**no_ids, **unsaid, "filter": {"type": "object", "anyOf": some}},
+        },
+    ]
+    if says_all:
+        ways += [
+            {"required": ["filter", said], "properties": {**every, said: {"const": True}}}
+            for said in ("all", "dry_run")
+        ]
+    else:
+        ways.append({"required": ["filter"], "properties": every})
+    return {"anyOf": ways}
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-    task_ids: list[TaskId] = Field(min_length=1, max_length=SCAN)
-    dry_run: bool = False
 
+class Chosen(BaseModel):
+    """Dead letters by `task_ids` or by `filter`, `{}` being all of them; `dry_run` only counts."""
 
-class ByFilter(BaseModel):
-    """Dead letters by a filter, `{}` being all of them; `dry_run` only counts."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    filter: Filter
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_ways(says_all=False))
+    task_ids: list[TaskId] | None = Field(None, min_length=1, max_length=SCAN)
+    filter: Filter | None = None
+    all: bool = False
     cursor: Cursor = ""
     dry_run: bool = False
+
+    @model_validator(mode="after")
+    def _chooses_one_way(self) -> Self:
+        if (self.task_ids is None) == (self.filter is None):
+            raise ValueError("send `task_ids` or `filter`, one of the two")
+        if self.filter is None and (self.all or self.cursor):
+            raise ValueError("`all` and `cursor` go with a `filter`")
+        if self.all and not self.is_everything:
+            raise ValueError("`all` goes with an empty `filter`")
+        return self
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether every dead letter is meant."""
+        return self.filter is not None and not self.filter.model_dump(exclude_none=True)
+
+
+class Doomed(Chosen):
+    """Dead letters to delete, chosen as above; for all of them, but to count them, say `all`."""
+
+    model_config = ConfigDict(json_schema_extra=_ways(says_all=True))
+
+    @model_validator(mode="after")
+    def _says_all(self) -> Self:
+        if self.is_everything and not (self.all or self.dry_run):
+            raise ValueError('the `filter` is empty, which is every dead letter: add `"all": true`')
+        return self
 
 
 class DeadLetters(answer.Answer):
@@ -172,7 +226,7 @@ async def dead_causes(request: Request, chosen: Annotated[FilterFrom, Query()]) 
     summary=sentence(verbs.Redrive),
     responses=problems(401, 403, 408, 413, 415, 422, 503),
 )
-async def redrive(request: Request, chosen: ByIds | ByFilter) -> Done:
+async def redrive(request: Request, chosen: Chosen) -> Done:
     """Bring back what is chosen."""
     return await _act(request, chosen, verbs.Redrive)
 
@@ -182,23 +236,23 @@ async def redrive(request: Request, chosen: ByIds | ByFilter) -> Done:
     summary=sentence(verbs.Drop),
     responses=problems(401, 403, 408, 413, 415, 422, 503),
 )
-async def drop(request: Request, chosen: ByIds | ByFilter) -> Done:
-    """Delete what is chosen."""
+async def drop(request: Request, chosen: Doomed) -> Done:
+    """Delete what is chosen; all of them only if that is said."""
     return await _act(request, chosen, verbs.Drop)
 
 
 async def _act(
-    request: Request, chosen: ByIds | ByFilter, verb: type[verbs.Redrive] | type[verbs.Drop]
+    request: Request, chosen: Chosen, verb: type[verbs.Redrive] | type[verbs.Drop]
 ) -> Done:
     caller(request).needs(OPERATORS)
     gate: Gate = request.app.state.gate
     end = None
-    if isinstance(chosen, ByFilter):
+    if chosen.filter is not None:
         records, end = await _meant(gate, chosen.filter, chosen.cursor, SCAN)
         task_ids: Sequence[str] = [record.task_id for record in records]
     else:
         # All are checked before any is touched.
-        task_ids = [*map(checked_task_id, dict.fromkeys(chosen.task_ids))]
+        task_ids = [*map(checked_task_id, dict.fromkeys(chosen.task_ids or ()))]
     if chosen.dry_run:
         return Done(matched=len(task_ids), done=0, dry_run=True, next_cursor=end)
     done = 0

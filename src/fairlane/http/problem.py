@@ -9,9 +9,9 @@ What may be tried again later says when, in `Retry-After`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from fastapi import FastAPI
@@ -171,15 +171,34 @@ async def _of_fairlane(_: Request, error: Exception) -> Response:
     return of_error(error).response()
 
 
-async def _of_request(_: Request, error: Exception) -> Response:
+async def _of_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     wrong = [
-        {"where": ".".join(map(str, found["loc"])), "what": str(found["msg"])}
+        {"where": ".".join(map(str, found["loc"])), "what": _what(request, found)}
         for found in error.errors()[:20]
     ]
     first = wrong[0] if wrong else {"where": "request", "what": "not valid"}
     detail = f"{first['where']}: {first['what']}".encode(errors="replace").decode()
     return Problem(422, "INVALID_REQUEST", detail[:300]).response()
+
+
+def _what(request: Request, found: Mapping[str, Any]) -> str:
+    """Return what is wrong; of a name that is not known also those that are."""
+    if found["type"] == "extra_forbidden" and (names := _names_at(request, found["loc"])):
+        return f"not known; known are {', '.join(names)}"
+    return str(found["msg"]).removeprefix("Value error, ")
+
+
+def _names_at(request: Request, where: Sequence[Any]) -> list[str]:
+    """Return the names of the parameters or fields of a route, beside the one at a place."""
+    dependant = request.scope["route"].dependant
+    takers = dependant.query_params if where[0] == "query" else dependant.body_params
+    shape: Any = takers[0].field_info.annotation if takers else None
+    for name in where[1:-1]:
+        field = getattr(shape, "model_fields", {}).get(name)
+        kinds = get_args(field.annotation) or (field.annotation,) if field else ()
+        shape = next((kind for kind in kinds if hasattr(kind, "model_fields")), None)
+    return [*getattr(shape, "model_fields", {})]
 
 
 async def _of_http(request: Request, error: Exception) -> Response:

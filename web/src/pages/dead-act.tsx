@@ -32,7 +32,7 @@ async function send(action: Action, choice: Choice, isDry: boolean, told: (sum: 
   const sum: Sum = { matched: 0, done: 0 };
   if ("ids" in choice) {
     for (let at = 0; at < choice.ids.length; at += MOST_IDS) {
-      const part = { task_ids: choice.ids.slice(at, at + MOST_IDS), dry_run: isDry };
+      const part = { task_ids: choice.ids.slice(at, at + MOST_IDS), all: false, cursor: "", dry_run: isDry };
       const done = await body(client.POST(PATHS[action], { body: part }));
       add(sum, done, told);
     }
@@ -40,8 +40,10 @@ async function send(action: Action, choice: Choice, isDry: boolean, told: (sum: 
   }
   let cursor: string | null = "";
   while (cursor !== null) {
-    const all: { filter: DeadFilter; cursor: string; dry_run: boolean } = { filter: choice.filter, cursor, dry_run: isDry };
-    const done = await body(client.POST(PATHS[action], { body: all }));
+    // To drop everything is said twice.
+    const all = action === "drop" && !Object.values(choice.filter).some((value) => value !== undefined);
+    const part: { filter: DeadFilter; all: boolean; cursor: string; dry_run: boolean } = { filter: choice.filter, all, cursor, dry_run: isDry };
+    const done = await body(client.POST(PATHS[action], { body: part }));
     add(sum, done, told);
     cursor = done.next_cursor;
   }

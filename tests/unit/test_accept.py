@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from fairlane import Settings
-from fairlane.errors import FairlaneError, InvalidData, InvalidMac, PayloadTooLarge, UnknownTaskType
+from fairlane.client.calls import batches
+from fairlane.errors import (
+    FairlaneError,
+    InvalidData,
+    InvalidInput,
+    InvalidMac,
+    PayloadTooLarge,
+    UnknownTaskType,
+)
 from fairlane.site import SiteRule
 from fairlane.verbs import Enqueue, EnqueueMany
 from fairlane.verbs.accept import Item
@@ -112,3 +120,27 @@ def test_a_bad_item_raises_what_enqueue_raises(item: Any, error: type[FairlaneEr
             EnqueueMany(batch).args(Settings())
     with pytest.raises(error):
         Enqueue(*item).args(Settings())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ("zz", "text", {}),
+        (MAC, "unknown", {}),
+        (MAC, "text", {"t": "x" * 2_000}),
+        (MAC, "text", {"t": float("nan")}),
+        {"mac": MAC, "task_type": "text", "data": {}, "ttl_ms": 0},
+        {"mac": MAC, "task_type": "unknown", "data": {}, "idempotency_key": "k"},
+        {"mac": MAC, "task_type": "text"},
+        "no item",
+    ],
+    ids=lambda bad: ascii(bad)[:40],
+)
+def test_a_bad_item_is_named_by_its_number(bad: Any) -> None:
+    """Of a thousand items, one has to be found; its number is that of the caller's list."""
+    settings = Settings(max_payload_bytes=1_000)
+    for at, count in ((0, 1), (7, 10), (137, 200)):
+        items: list[Any] = [(MAC, "text", {})] * count
+        items[at] = bad
+        with pytest.raises(InvalidInput, match=rf"^items\[{at}\]: "):
+            [call.args(settings) for call in batches(items, settings)]

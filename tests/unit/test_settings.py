@@ -214,3 +214,13 @@ def test_what_undoes_a_preset_is_an_opinion_and_goes_along_to_other_processes() 
     settings = Settings(preset="seed", order="fifo", on_no_capacity="hold")
     assert Settings.from_env(settings.environ()) == settings
     assert settings.opinions()["order"] == "fifo"
+
+
+def test_a_process_reports_often_enough_for_leases_that_it_adopts() -> None:
+    """One that said nothing could not join a store with leases under its 15 s."""
+    assert Settings().adopt(Settings(lease_ms=20_000).shared()).heartbeat_every_ms == 15_000
+    brief = Settings(lease_ms=10_000, heartbeat_every_ms=2_000).shared()
+    assert Settings().adopt(brief).heartbeat_every_ms == 5_000
+    assert Settings(heartbeat_every_ms=3_000).adopt(brief).heartbeat_every_ms == 3_000
+    with pytest.raises(InvalidSettings, match="heartbeat_every_ms"):
+        Settings(heartbeat_every_ms=12_000).adopt(brief)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from fairlane import Receipt, Refusal, verbs
+from fairlane import Receipt, Refusal, Refused, verbs
 from fairlane.errors import InvalidData
 from fairlane.model import Fullness
 from fairlane.services.janitor import Janitor
@@ -105,3 +105,18 @@ def test_twice_notes_it_again(store: Store) -> None:
     assert store.run(verbs.Measure(95, 100)).has_changed
     with store.unchanged():
         assert not store.run(verbs.Measure(95, 100)).has_changed
+
+
+def test_a_full_store_says_when_to_come_back_by_what_drains(open_store: Open) -> None:
+    """Of what waits, the part that is over the low mark must go first."""
+    store = open_store()
+    store.enqueue(1, 20)
+    store.run(verbs.Measure(100, 100))
+    with pytest.raises(Refused) as refused:
+        store.enqueue(2)
+    assert refused.value.refusal.retry_after_ms == 15_000, "nothing was measured"
+    store.redis.hset(store.keys.name("CAPACITY"), "drained_per_hour", 3_600)
+    with pytest.raises(Refused) as refused:
+        store.enqueue(2)
+    # 20 wait, and 81 % is the low mark: 3.8 tasks at one a second.
+    assert 3_800 <= refused.value.refusal.retry_after_ms <= 3_801

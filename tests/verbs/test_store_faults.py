@@ -112,10 +112,13 @@ def test_an_async_client_does_the_same(store: Store, proxy: Proxy) -> None:
 def test_a_pipeline_whose_replies_are_lost_is_told(
     store: Store, proxy: Proxy, client: Client
 ) -> None:
+    task = verbs.Enqueue(mac(1), LANE, {}, task_id="a")
+    proxy.lose_replies(1)
+    assert receipt_of(*client.run_many([task])).known, "it was sent once more"
     proxy.lose_replies(1)
     with pytest.raises(StoreUnavailable):
-        client.run_many([verbs.Enqueue(mac(1), LANE, {}, task_id="a")])
-    assert store.state("a") is TaskState.PENDING
+        client.run_many([task, verbs.Claim(LANE, 1)])
+    assert store.state("a") is TaskState.LEASED
 
 
 def test_idle_connections_that_died_are_no_reason_to_fail(
@@ -241,3 +244,34 @@ def test_a_wait_may_be_longer_than_a_hung_store_is_waited_for(store: Store) -> N
         assert not client.wait(0.7)
         store.enqueue(1)
         assert client.wait(0.7)
+
+
+def hang_up(store: Store) -> None:
+    """Let the server close every connection but the one that says so."""
+    store.redis.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+
+def test_many_calls_on_a_connection_that_died_idle_are_sent_once_more(store: Store) -> None:
+    """As one call is: a firewall or a restart closes what was not used for long."""
+    repeatable = [verbs.Enqueue(mac(n), LANE, {}) for n in range(3)]
+
+    async def at_once() -> list[Any]:
+        async with AsyncClient(store.settings, clock=store.clock) as client:
+            await client.ping()
+            hang_up(store)
+            results = await client.run_many(repeatable)
+            hang_up(store)
+            with pytest.raises(StoreUnavailable):
+                await client.run_many([*repeatable, verbs.Claim(LANE)])
+            return results
+
+    client = store.other()
+    client.ping()
+    hang_up(store)
+    first = [receipt_of(verdict) for verdict in client.run_many(repeatable)]
+    assert [receipt.known for receipt in first] == [False] * 3
+    assert [receipt_of(verdict).known for verdict in asyncio.run(at_once())] == [True] * 3
+    hang_up(store)
+    with pytest.raises(StoreUnavailable):
+        client.run_many([*repeatable, verbs.Claim(LANE)])
+    assert store.client.run_many([verbs.InspectTotals()])[0].pending == 3

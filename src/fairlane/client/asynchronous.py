@@ -18,6 +18,7 @@ from fairlane.client.calls import (
     events_command,
     events_of,
     inspect_device,
+    may_go_again,
     once,
     result,
     told,
@@ -82,10 +83,17 @@ class AsyncClient:
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
         await self._join()
+        commands = [*map(self._session.command, batch)]
         try:
-            replies = await self._wire.send_many([*map(self._session.command, batch)])
+            replies = await self._wire.send_many(commands)
         except redis.RedisError as error:
-            raise ours(error) from error
+            lost = ours(error)
+            if not may_go_again(batch, lost):
+                raise lost from error
+            try:
+                replies = await self._wire.send_many(commands)
+            except redis.RedisError as again:
+                raise ours(again) from again
         results = [result(self._session, *pair) for pair in zip(batch, replies, strict=True)]
         for at, got in enumerate(results):
             if isinstance(got, UNRUN):

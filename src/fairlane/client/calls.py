@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
@@ -12,7 +12,7 @@ import redis
 from fairlane import verbs
 from fairlane.client.store import ours
 from fairlane.conversation import Command, NoFunction, Session, Talk, event_of
-from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused
+from fairlane.errors import ConfigChanged, FairlaneError, InvalidData, Refused, StoreUnavailable
 from fairlane.keys import Keys
 from fairlane.model import Event, Receipt, Refusal
 from fairlane.settings import Settings
@@ -76,11 +76,19 @@ def batches(items: Iterable[Item], settings: Settings) -> list[verbs.EnqueueMany
     items = list(items)
     if len(items) <= AT_ONCE or len(items) > MAX_ITEMS:
         return [verbs.EnqueueMany(items)]
-    calls = [verbs.EnqueueMany(items[at : at + AT_ONCE]) for at in range(0, len(items), AT_ONCE)]
+    calls = [
+        verbs.EnqueueMany(items[at : at + AT_ONCE], first=at)
+        for at in range(0, len(items), AT_ONCE)
+    ]
     for call in calls:
         # Nothing is to be sent if one of them cannot be.
         call.args(settings)
     return calls
+
+
+def may_go_again(batch: Sequence[Verb[Any]], lost: Exception) -> bool:
+    """Whether verbs whose replies were lost may be sent once more: each of them, as alone."""
+    return isinstance(lost, StoreUnavailable) and all(verb.REPEATABLE for verb in batch)
 
 
 def told(verdicts: list[V]) -> list[V]:

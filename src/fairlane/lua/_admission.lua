@@ -150,8 +150,12 @@ local function retry_after_ms(reason, pending, low)
     return math.max(1000, math.min(600000, tonumber(first) - now))
   end
   local rate = num(call('HGET', CAPACITY, 'drained_per_hour')) or 0
-  if rate <= 0 or reason == 'store_full' then
+  if rate <= 0 then
     return 15000
+  elseif reason == 'store_full' then
+    -- Percents of memory, which is taken for that of what is pending.
+    local waiting = tonumber(call('GET', GLOBAL_PENDING)) or 0
+    pending, low = waiting, waiting * low / pending
   end
   if reason == 'device_full' then
     rate = rate / math.max(1, call('ZCARD', MACS))

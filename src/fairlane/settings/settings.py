@@ -207,7 +207,8 @@ class Settings:
     def adopt(self, stored: Mapping[str, str]) -> Settings:
         """Return these settings with the store's shared values in place of one's own.
 
-        A process setting that belongs to the store's preset comes along, unless it was given.
+        A process setting that belongs to the store's preset comes along, unless it was given; and
+        one that was not given reports often enough for the store's leases.
         """
         hints = get_type_hints(Settings)
         preset = SEED if stored.get("preset") == "seed" else {}
@@ -220,6 +221,10 @@ class Settings:
             for item in shared_fields()
             if item.name in stored
         }
+        lease_ms = values.get("lease_ms", self.lease_ms)
+        every = Settings.__dataclass_fields__["heartbeat_every_ms"]
+        if self.heartbeat_every_ms == every.default and every.default >= lease_ms:
+            values["heartbeat_every_ms"] = max(1, lease_ms // 2)
         return replace(self, **values)
 
     @cached_property

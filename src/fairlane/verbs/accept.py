@@ -7,12 +7,14 @@ spelling of the MAC, the id chosen, the data encoded), so sending it twice store
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, groupby, islice
 from typing import Any, ClassVar, Final, TypeAlias
 
 from fairlane.errors import (
     IdempotencyConflict,
     InvalidData,
+    InvalidInput,
     PayloadTooLarge,
     TaskConflict,
     UnknownTaskType,
@@ -148,13 +150,24 @@ class EnqueueMany(Verb[list[Verdict]]):
     there are many.
     """
 
-    __slots__ = ("_alike", "_ids", "_keyed", "_macs", "_payloads")
+    __slots__ = ("_alike", "_first", "_ids", "_keyed", "_macs", "_payloads")
     REPEATABLE: ClassVar[bool] = True
     ACCEPTS: ClassVar[bool] = True
 
-    def __init__(self, items: Iterable[Item]) -> None:
-        # Columns: what is done to each of a thousand tasks is done by one call of C for all.
+    def __init__(self, items: Iterable[Item], *, first: int = 0) -> None:
         items = list(items)
+        #: The number that an error gives to the first item, when these are a part of more.
+        self._first = first
+        try:
+            self._take(items)
+        except InvalidInput:
+            for at, item in enumerate(items, first):
+                with _named(at):
+                    _enqueue_of(item)
+            raise
+
+    def _take(self, items: list[Item]) -> None:
+        # Columns: what is done to each of a thousand tasks is done by one call of C for all.
         if {*map(type, items)} == {tuple}:
             try:
                 macs, kinds, datas = zip(*items, strict=True)
@@ -182,25 +195,39 @@ class EnqueueMany(Verb[list[Verdict]]):
         """
         if not 0 < len(self._ids) <= MAX_ITEMS:
             raise InvalidData(f"items: {len(self._ids)} tasks; send 1 to {MAX_ITEMS} at a time")
-        largest = max(self._payloads, key=len)
-        if len(largest) > settings.max_payload_bytes:
-            raise _too_large(largest, settings)
+        if max(map(len, self._payloads)) > settings.max_payload_bytes:
+            self._blame(settings)
         own: Iterator[tuple[Arg, ...]] = zip(self._ids, self._macs, self._payloads, strict=True)
         if self._keyed:
             return self._keyed_args(settings, own)
         args: list[Arg] = []
-        for (kind, ttl_ms, cost_ms, site), group in groupby(self._shared(settings)):
-            count = len([*group])
-            args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, count)
-            args += chain.from_iterable(islice(own, count))
+        try:
+            for (kind, ttl_ms, cost_ms, site), group in groupby(self._shared(settings)):
+                count = len([*group])
+                args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, count)
+                args += chain.from_iterable(islice(own, count))
+        except UnknownTaskType:
+            self._blame(settings)
+            raise
         return args
+
+    def _blame(self, settings: Settings) -> None:
+        """Raise for the first item that the store's settings do not allow."""
+        pairs = zip(self._alike, self._payloads, strict=True)
+        for at, ((kind, *_), payload) in enumerate(pairs, self._first):
+            with _named(at):
+                _lane_of(kind, settings)
+                if len(payload) > settings.max_payload_bytes:
+                    raise _too_large(payload, settings)
 
     def _keyed_args(self, settings: Settings, own: Iterator[tuple[Arg, ...]]) -> list[Arg]:
         """Return the groups where some items have an idempotency key: each of them is its own."""
         args: list[Arg] = []
         for at, (kind, ttl_ms, cost_ms, site) in enumerate(self._shared(settings)):
             verb = self._keyed.get(at)
-            args += (kind, _lane_of(kind, settings), ttl_ms, cost_ms, site, -1 if verb else 1)
+            with _named(self._first + at):
+                lane = _lane_of(kind, settings)
+            args += (kind, lane, ttl_ms, cost_ms, site, -1 if verb else 1)
             args += next(own) if verb is None else (*next(own), verb.receipt())
         return args
 
@@ -232,8 +259,17 @@ def _enqueue_of(item: Item) -> Enqueue:
         return Enqueue(**item) if isinstance(item, Mapping) else Enqueue(*item)
     except TypeError:
         raise InvalidData(
-            f"items: {shown(item)}; send (mac, task_type, data), the same by names, or an Enqueue"
+            f"{shown(item)}; send (mac, task_type, data), the same by names, or an Enqueue"
         ) from None
+
+
+@contextmanager
+def _named(at: int) -> Iterator[None]:
+    """Let an error say which item it is about."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise type(error)(f"items[{at}]: {error}") from None
 
 
 def _verdict(task_id: str, mac: str, verdict: Sequence[Any]) -> Verdict:

@@ -5,7 +5,7 @@ worker runs it only if `start` says that it is the current attempt, so the broke
 deliver it twice. This is the only room that knows Celery.
 
 `celery -A fairlane.celery worker|beat` works: `app` is made from the environment when first asked
-for.
+for. `install(app)` lets the tasks of an application of yours go through fairlane.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from fairlane.celery.app import make_app
+from fairlane.celery.install import install
 
-__all__ = ["make_app"]
+__all__ = ["install", "make_app"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from celery import Celery
 from kombu import Exchange, Queue
 
 from fairlane import detect, tracing
+from fairlane.celery import ends, inspect
 from fairlane.celery.beat import DISPATCH_QUEUE, execute_name, schedule
 from fairlane.celery.patience import PatientAMQP
 from fairlane.celery.talk import Talk
@@ -52,6 +53,8 @@ def make_app(settings: Settings | None = None) -> Celery:
     )
     register(app, client)
     app.steps["worker"].add(WorkerStep)
+    inspect.install()
+    ends.install()
     detect.configure(FileStore.of(agreed), agreed.keywords_files)
     return app
 

@@ -238,4 +238,8 @@ class AttemptTask(CeleryTask):  # type: ignore[misc]
     """The Celery task of every task type."""
 
     abstract = True
+    # Whatever the application says of its own tasks.
+    acks_late = True
+    reject_on_worker_lost = False
+    ignore_result = True
     Request = AttemptRequest

@@ -1,0 +1,137 @@
+"""Celery tasks of an application of one's own go through fairlane: `fairlane.celery.install`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from celery import Celery, chain, group
+
+from fairlane import Settings, TaskType, verbs
+from fairlane.celery import install
+from fairlane.errors import InvalidSettings, Refused, TaskNotFound
+from fairlane.model import TaskState
+from support.citizen import make
+from support.eventually import eventually
+from support.store import mac
+from support.system import System, running
+
+WAIT_S = 20.0
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[System]:
+    """Give a system whose worker is that of a user's application."""
+    kinds = (TaskType("work", "work", "work"),)
+    with running(task_types=kinds, max_per_mac_pending=20) as system:
+        backend = system.settings.broker_url.replace("/1", "/2").replace("db=1", "db=2")
+        system.environ["CITIZEN_BACKEND"] = backend
+        system.worker("citizen", "work", "sensitive.dispatch", app="support.citizen", slots=2)
+        yield system
+
+
+@pytest.fixture(scope="module")
+def citizen(system: System) -> Iterator[Celery]:
+    """Give the application as a producer has it."""
+    app = make(system.settings.broker_url, system.environ["CITIZEN_BACKEND"], system.settings)
+    yield app
+    app.pool.force_close_all()
+    app.fairlane.client.close()
+
+
+def test_a_task_with_a_device_keeps_its_id_and_its_result(system: System, citizen: Celery) -> None:
+    sent = citizen.tasks["add"].apply_async((1, 2), device=mac(1))
+    assert sent.get(timeout=WAIT_S) == 3
+    record = system.client.task(sent.id)
+    assert (record.mac, record.lane) == (mac(1), "work")
+    assert system.becomes(sent.id, TaskState.DONE)
+    by_header = citizen.tasks["who"].apply_async(headers={"device": "0200.0000.0002"})
+    assert by_header.get(timeout=WAIT_S) == [by_header.id, mac(2), by_header.id]
+
+
+def test_a_task_without_a_device_goes_straight_to_its_queue(
+    system: System, citizen: Celery
+) -> None:
+    sent = citizen.tasks["add"].delay(2, 3)
+    assert sent.get(timeout=WAIT_S) == 5
+    with pytest.raises(TaskNotFound):
+        system.client.task(sent.id)
+
+
+def test_retries_are_celerys_and_keep_the_id(system: System, citizen: Celery) -> None:
+    sent = citizen.tasks["flaky"].apply_async((2,), device=mac(3))
+    assert sent.get(timeout=WAIT_S) == 2
+    for task_id in (sent.id, f"{sent.id}:r1", f"{sent.id}:r2"):
+        assert system.client.task(task_id).mac == mac(3)
+
+
+def test_a_failure_is_one_in_both(system: System, citizen: Celery) -> None:
+    sent = citizen.tasks["boom"].apply_async(("no such page",), device=mac(4))
+    with pytest.raises(ValueError, match="no such page"):
+        sent.get(timeout=WAIT_S)
+    record = eventually(lambda: system.client.task(sent.id))
+    system.becomes(sent.id, TaskState.FAILED)
+    assert "no such page" in system.client.task(record.task_id).error
+
+
+def test_chains_and_groups_stay_with_the_device(system: System, citizen: Celery) -> None:
+    add = citizen.tasks["add"]
+    sent = chain(add.s(1, 2).set(device=mac(5)), add.s(10), add.s(100)).apply_async()
+    assert sent.get(timeout=WAIT_S) == 113
+    node = sent
+    while node is not None:
+        assert system.client.task(node.id).mac == mac(5)
+        node = node.parent
+    several = group(add.s(n, n).set(device=mac(6)) for n in range(3)).apply_async()
+    assert several.get(timeout=WAIT_S) == [0, 2, 4]
+
+
+def test_a_countdown_is_waited_for(system: System, citizen: Celery) -> None:
+    add = citizen.tasks["add"]
+    sent = add.apply_async((4, 5), device=mac(7), countdown=1)
+    assert sent.get(timeout=WAIT_S) == 9
+    assert system.client.task(sent.id).mac == mac(7)
+
+
+def test_a_full_device_is_refused(system: System, citizen: Celery) -> None:
+    system.client.run(verbs.Configure(mac(8), paused=True))
+    add = citizen.tasks["add"]
+    for _ in range(20):
+        add.apply_async((1, 1), device=mac(8))
+    with pytest.raises(Refused, match="device_full"):
+        add.apply_async((1, 1), device=mac(8))
+
+
+def test_a_queue_without_a_lane_is_named(citizen: Celery) -> None:
+    with pytest.raises(InvalidSettings, match="queue 'other'"):
+        citizen.tasks["add"].apply_async((1, 1), device=mac(9), queue="other")
+
+
+def test_every_queue_becomes_a_lane_unless_task_types_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAIRLANE_STORE_URL", "redis://127.0.0.1:1/0")
+    app = Celery("plain", set_as_current=False)
+    app.conf.update(task_routes={"a.*": {"queue": "images.large"}}, task_default_queue="mail")
+    assert install(app) is app
+    kinds = app.fairlane.client.settings.task_types
+    assert [(kind.name, kind.queue) for kind in kinds] == [
+        ("mail", "mail"), ("images-large", "images.large"),
+    ]  # fmt: skip
+    assert install(app) is app
+    named = Celery("named", set_as_current=False)
+    install(
+        named, Settings(task_types=(TaskType("mail", "slow", "mail"),), store_url="redis://x:1")
+    )
+    assert [kind.lane for kind in named.fairlane.client.settings.task_types] == ["slow"]
+    assert {queue.name for queue in named.conf.task_queues} >= {"celery", "sensitive.dispatch"}
+
+
+def test_inspect_tells_what_a_worker_knows(system: System, citizen: Celery) -> None:
+    def told() -> dict[str, dict[str, object]]:
+        return citizen.control.inspect(timeout=5.0)._request("fairlane_stats") or {}
+
+    ((name, stats),) = eventually(told, WAIT_S).items()
+    assert name.startswith("citizen@")
+    assert stats["lanes"]["work"]["slots"] == 2  # type: ignore[index]
+    assert stats["worker"]["lanes"] == ["work"]  # type: ignore[index]

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from support.eventually import eventually
-from support.ports import free_port
+from support.ports import free_ports
 from support.store import mac
 from support.system import DISPATCH, TEXT, running
 
@@ -16,7 +16,7 @@ from support.system import DISPATCH, TEXT, running
 def test_flower_shows_workers_and_tasks() -> None:
     with running() as system:
         system.worker("shown", TEXT, DISPATCH, arguments=["-E"])
-        port = free_port()
+        (port,) = free_ports(1)
         system.start(
             "flower", sys.executable, "-m", "celery", "-A", "fairlane.celery", "flower",
             f"--port={port}", "--address=127.0.0.1", FLOWER_UNAUTHENTICATED_API="true",

@@ -12,6 +12,7 @@ _EXTRAS: Final = {
     "rich_click": "cli",
     "rich": "cli",
     "click": "cli",
+    "textual": "cli",
     "celery": "celery",
     "kombu": "celery",
     "psutil": "celery",

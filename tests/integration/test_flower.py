@@ -36,6 +36,9 @@ def test_flower_shows_workers_and_tasks() -> None:
 
         def is_shown() -> bool:
             told = (asked("/api/tasks") or {}).get(message_id, {})
-            return (told.get("name"), told.get("state")) == ("execute_text_sensitive_job", "SUCCESS")
+            return (told.get("name"), told.get("state")) == (
+                "execute_text_sensitive_job",
+                "SUCCESS",
+            )
 
         eventually(is_shown, 30.0, 0.5)

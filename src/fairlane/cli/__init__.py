@@ -29,6 +29,7 @@ from fairlane.cli.settings import settings
 from fairlane.cli.simulate import command as simulate
 from fairlane.cli.tasks import cancel, explain, task, tasks
 from fairlane.cli.token import token
+from fairlane.cli.top import top
 from fairlane.cli.up import up
 from fairlane.errors import FairlaneError, InvalidInput, StoreUnavailable
 
@@ -53,6 +54,7 @@ _LOOKS = frozenset(
         "task",
         "tasks",
         "token",
+        "top",
         "workers",
     }
 )
@@ -82,7 +84,7 @@ for command in (
     *(api, beat, dispatcher, up, worker),
     *(bench, demo, detect, simulate),
     *(enqueue, tasks, task, explain, cancel, dead),
-    *(abnormal, devices, doctor, history, lanes, stats, workers),
+    *(abnormal, devices, doctor, history, lanes, stats, top, workers),
     *(completion, configure, migrate, settings, token),
 ):
     cli.add_command(command)

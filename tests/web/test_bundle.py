@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -17,17 +16,6 @@ from fairlane.http import pages
 ROOT = Path(__file__).parents[2]
 #: What issue 6 promises of all scripts together.
 MOST_GZIP_BYTES = 150 * 1024
-
-
-@pytest.fixture(scope="module")
-def web() -> ModuleType:
-    """Give the tool that builds it."""
-    spec = importlib.util.spec_from_file_location("web_tool", ROOT / "tools" / "web.py")
-    assert spec is not None
-    assert spec.loader is not None
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    return tool
 
 
 def test_what_is_committed_is_current(web: ModuleType) -> None:

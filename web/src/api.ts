@@ -13,6 +13,8 @@ export type Lane = Schemas["Lane"];
 export type Worker = Schemas["Worker"];
 export type Task = Schemas["Task"];
 export type TaskWithTimeline = Schemas["TaskWithTimeline"];
+export type HistoryMinute = Schemas["HistoryMinute"];
+export type Setting = Schemas["Setting"];
 export type FoundTask = Schemas["FoundTask"];
 export type FoundTasks = Schemas["FoundTasks"];
 export type Session = Schemas["Session"];
@@ -71,22 +73,10 @@ function problemOf(status: number, told: unknown): Problem {
   return new Problem(status, `HTTP_${status}`, typeof told === "string" ? told.slice(0, 200) : "");
 }
 
-type Query = Readonly<Record<string, string | number>>;
+type TaskQuery = NonNullable<paths["/v1/tasks"]["get"]["parameters"]["query"]>;
 
-/** Ask a route that the description does not have yet; a 404 of it is a plain word on the page. */
-export async function get<T>(path: string, query: Query, signal?: AbortSignal): Promise<T> {
-  const given = Object.entries(query).filter(([, value]) => value !== "");
-  const rest = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  const init = { credentials: "same-origin", headers: { Accept: "application/json" }, ...(signal ? { signal } : {}) } as const;
-  return body(
-    fetch(root + path + (rest && `?${rest}`), init).then(async (response) => {
-      const told: unknown = await response.json().catch(() => "");
-      return response.ok ? { data: told as T, response } : { error: told, response };
-    }),
-  );
-}
-
-/** Search tasks. Throws a Problem. */
-export function findTasks(query: Query, signal?: AbortSignal): Promise<FoundTasks> {
-  return get<FoundTasks>("/v1/tasks", query, signal);
+/** Search tasks; what is empty does not matter. Throws a Problem. */
+export function findTasks(asked: Readonly<Record<string, string | number>>, signal?: AbortSignal): Promise<FoundTasks> {
+  const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== "")) as TaskQuery;
+  return body(client.GET("/v1/tasks", { params: { query: given }, ...(signal ? { signal } : {}) }));
 }

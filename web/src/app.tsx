@@ -111,9 +111,8 @@ export function App() {
               class="plain"
               onClick={() => speak(spoken === "en" ? "zh" : "en")}
               lang={spoken === "en" ? "zh" : "en"}
-              aria-label={spoken === "en" ? "中文" : "English"}
             >
-              {spoken === "en" ? "中" : "EN"}
+              {spoken === "en" ? "中文" : "English"}
             </button>
             <button type="button" class="plain" onClick={() => setHelped(true)} title={`${t("help")} (?)`} aria-label={t("help")}>
               <Icon name="help" />

@@ -46,6 +46,4 @@ async def read_file(request: Request, name: Annotated[str, _NAME]) -> Response:
             503, "FILE_STORE_UNAVAILABLE", "the file cannot be read now", retry_after_s=5
         ) from None
     kind, _, _ = await to_thread.run_sync(sniff, io.BytesIO(content))
-    # Its name is its hash, so it stays what it is.
-    headers = {"Cache-Control": "private, max-age=3600", "Content-Disposition": "inline"}
-    return Response(content, 200, headers, kind)
+    return Response(content, 200, {"Content-Disposition": "inline"}, kind)

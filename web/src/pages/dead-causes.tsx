@@ -1,5 +1,6 @@
 // How many died of what. The rule: the service counts; this page only adds its pages up.
-import { get } from "../api";
+import { body, client } from "../api";
+import type { components } from "../api.gen";
 import { count, moment } from "../format";
 import { Badge, Panel } from "../parts/basics";
 import { Trouble, isMissingRoute } from "../parts/trouble";
@@ -7,23 +8,16 @@ import { useQuery } from "../query";
 import { t } from "../words";
 import type { DeadFilter } from "./dead-act";
 
-interface Cause {
-  readonly cause: string;
-  readonly task_type: string;
-  readonly count: number;
-  readonly newest_at: string | null;
-}
-
-interface Counted {
-  readonly causes: readonly Cause[];
-  readonly next_cursor: string | null;
-}
+type Cause = components["schemas"]["Cause"];
+type Counted = components["schemas"]["Causes"];
 
 async function causes(filter: DeadFilter, signal: AbortSignal): Promise<readonly Cause[]> {
   const sums = new Map<string, Cause>();
   let cursor: string | null = "";
   while (cursor !== null) {
-    const page: Counted = await get<Counted>("/v1/dead-letters/causes", { ...filter, cursor }, signal);
+    const page: Counted = await body(
+      client.GET("/v1/dead-letters/causes", { params: { query: { ...filter, cursor } }, signal }),
+    );
     for (const one of page.causes) {
       const before = sums.get(one.cause);
       sums.set(one.cause, before ? { ...before, count: before.count + one.count } : one);

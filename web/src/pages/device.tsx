@@ -96,6 +96,8 @@ export function Device({ mac }: { mac: string }) {
   }
 
   return (
+    <>
+    {!seen.data && <Title>{mac}</Title>}
     <Asked query={seen} rows={8}>
       {({ device, version }) => {
         const reason = deviceReason(device);
@@ -160,5 +162,6 @@ export function Device({ mac }: { mac: string }) {
         );
       }}
     </Asked>
+    </>
   );
 }

@@ -139,6 +139,7 @@ function Charts({ history }: { history: HistorySeries | undefined }) {
         <Chart title={t("chart.rates")} times={history.times} lines={history.rates} format={brief} />
         <Chart title={t("chart.waits")} times={history.times} lines={history.waits} format={(value) => seconds(value)} />
         <Chart title={t("chart.pending")} times={history.times} lines={history.pending} format={brief} />
+        <Chart title={t("chart.jain")} times={history.times} lines={history.jain} format={(value) => value.toFixed(2)} />
       </div>
     );
   }
@@ -194,7 +195,7 @@ export function Overview() {
       )}
       <Figures now={now} history={history} oldest={oldest} />
       <Panel title={t("lanes")} note={t("lanes_note")}><Lanes now={now} /></Panel>
-      <Panel title={history ? t("last_hour") : t("since_opened")}><Charts history={history} /></Panel>
+      <Panel title={history && history.times.length > 1 ? t("last_hour") : t("since_opened")}><Charts history={history} /></Panel>
       <div class="columns">
         <Panel title={t("longest")} actions={<a href={href("/devices")}>{t("all_devices")}</a>}>
           <Asked query={longest}>{(data) => <Longest devices={data.devices} />}</Asked>

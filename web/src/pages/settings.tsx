@@ -1,6 +1,6 @@
 // The settings in force and where each came from; whether the system is well.
 import { useState } from "preact/hooks";
-import { body, client, get } from "../api";
+import { body, client, type Setting } from "../api";
 import { Badge, Empty, Marked, Panel, Scroll, Title, type Tone } from "../parts/basics";
 import { SearchBox } from "../parts/search-box";
 import { Asked, Trouble } from "../parts/trouble";
@@ -44,21 +44,10 @@ function Health() {
   );
 }
 
-interface Setting {
-  readonly name: string;
-  readonly value: unknown;
-  readonly source: string;
-  readonly about?: string;
-}
-
-function shown(value: unknown): string {
-  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value ?? "");
-}
-
 export function SettingsPage() {
   const [wanted, setWanted] = useState("");
-  const found = useQuery((signal) => get<{ settings: readonly Setting[] }>("/v1/settings", {}, signal), [], { everyMs: 0 });
-  const isMeant = (one: Setting): boolean => `${one.name} ${one.about ?? ""}`.toLowerCase().includes(wanted.toLowerCase());
+  const found = useQuery((signal) => body(client.GET("/v1/settings", { signal })), [], { everyMs: 0 });
+  const isMeant = (one: Setting): boolean => `${one.setting} ${one.about}`.toLowerCase().includes(wanted.toLowerCase());
   return (
     <>
       <Title>{t("settings")}</Title>
@@ -75,10 +64,13 @@ export function SettingsPage() {
                   <thead><tr><th scope="col">{t("setting")}</th><th scope="col">{t("value")}</th><th scope="col">{t("from")}</th><th scope="col" class="wide">{t("about")}</th></tr></thead>
                   <tbody>
                     {meant.map((one) => (
-                      <tr key={one.name}>
-                        <th scope="row"><code>{one.name}</code></th>
-                        <td class="mono">{shown(one.value) || "–"}</td>
-                        <td><Badge tone={one.source === "default" ? "quiet" : "info"}>{one.source}</Badge></td>
+                      <tr key={one.setting}>
+                        <th scope="row"><code>{one.setting}</code></th>
+                        <td class="mono">{one.value || "–"}</td>
+                        <td>
+                          <Badge tone={one.source === "default" ? "quiet" : "info"}>{one.source}</Badge>
+                          {one.shared && <Badge title={t("shared_note")}>{t("shared")}</Badge>}
+                        </td>
                         <td class="wide note">{one.about}</td>
                       </tr>
                     ))}

@@ -39,7 +39,9 @@ function Timeline({ task }: { task: TaskWithTimeline }) {
 }
 
 export function Json({ value }: { value: unknown }) {
-  return <pre class="json" tabIndex={0}>{JSON.stringify(value, null, 2)}</pre>;
+  // A point or a box on a line of its own, not a number a line.
+  const text = JSON.stringify(value, null, 2).replace(/\[[-\d.,\s]+\]/g, (numbers) => numbers.replace(/\s+/g, " "));
+  return <pre class="json" tabIndex={0}>{text}</pre>;
 }
 
 export function TaskPage({ id }: { id: string }) {
@@ -51,6 +53,8 @@ export function TaskPage({ id }: { id: string }) {
     on: (event) => event.tasks.some((one) => one === id || one.startsWith(`${id}.`)),
   });
   return (
+    <>
+    {!found.data && <Title>{id}</Title>}
     <Asked query={found} rows={8}>
       {(task) => {
         const isEnded = ENDED.includes(task.state);
@@ -119,5 +123,6 @@ export function TaskPage({ id }: { id: string }) {
         );
       }}
     </Asked>
+    </>
   );
 }

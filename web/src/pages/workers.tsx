@@ -5,7 +5,11 @@ import { live } from "../live";
 import { Badge, Empty, MacLink, Meter, Panel, Skeleton, TaskLink, Title, type Tone } from "../parts/basics";
 import { isMissingRoute, Trouble } from "../parts/trouble";
 import { useQuery } from "../query";
+import { href } from "../router";
 import { t } from "../words";
+
+/** Tasks of a worker that its card names. */
+const SHOWN = 8;
 
 interface Gpu {
   readonly name: string;
@@ -55,7 +59,8 @@ function Card({ worker, tasks }: { worker: Worker; tasks: readonly { task_id: st
       </dl>
       {tasks && tasks.length > 0 && (
         <ul class="runs">
-          {tasks.map((task) => <li key={task.task_id}><TaskLink id={task.task_id} /> <MacLink mac={task.mac} /></li>)}
+          {tasks.slice(0, SHOWN).map((task) => <li key={task.task_id}><TaskLink id={task.task_id} /> <MacLink mac={task.mac} /></li>)}
+          {tasks.length > SHOWN && <li><a href={href("/tasks", { state: "running" })}>{t("and_more", { count: tasks.length - SHOWN })}</a></li>}
         </ul>
       )}
     </article>

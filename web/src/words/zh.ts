@@ -137,6 +137,7 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   "chart.waits": "等待时间",
   "chart.pending": "待处理",
   "chart.pending_live": "待处理",
+  "chart.jain": "Jain 指数",
   "chart.soon": "图表将在几秒后出现。",
   finished: "完成",
   accepted: "接收",
@@ -305,6 +306,7 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   memory: "内存",
   not_known: "未知",
   heartbeat: "心跳",
+  and_more: "另有 {count} 个",
   no_workers: "没有工作进程",
   no_workers_how: "启动后才会运行任务：",
   health: "健康检查",
@@ -318,5 +320,7 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   from: "来源",
   about: "说明",
   settings_note: "此服务当前的值；机密已隐藏",
+  shared: "共享",
+  shared_note: "与存储约定，所有进程相同",
   search_settings: "设置名称",
 };

@@ -88,7 +88,9 @@ class Producer:
             try:
                 self._client.enqueue(mac(at % 7), "text", self._data, task_id=task_id)
             except (StoreError, Refused) as error:
-                self.errors[error.code] += 1
+                # The janitor's refusal and the server's own error are one answer to a caller.
+                is_full = isinstance(error, Refused) and error.refusal.reason == "store_full"
+                self.errors["STORE_FULL" if is_full else error.code] += 1
                 if self._stopped.wait(0.1):
                     return
             except FairlaneError:

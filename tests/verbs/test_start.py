@@ -74,3 +74,45 @@ def test_twice_the_same_run_gets_the_same_answer(store: Store) -> None:
     leased = store.running()
     with store.unchanged():
         assert store.start(leased).task == store.start(leased).task
+
+
+def test_a_start_has_a_whole_lease_of_its_own(store: Store) -> None:
+    store.enqueue(1)
+    (leased,) = store.claim()
+    # The last millisecond of what an unstarted task has.
+    inflight = store.keys.lane("INFLIGHT", LANE)
+    until = int(store.redis.zscore(inflight, leased.task_id))
+    store.clock.advance(until - store.clock.now_ms - 1)
+    store.start(leased)
+    store.clock.advance(store.settings.lease_ms - 1)
+    assert store.run(verbs.Sweep()).lost == ()
+    store.clock.advance(1)
+    assert store.run(verbs.Sweep()).lost == (f"{leased.task_id}.1",)
+
+
+def test_a_start_forgives_the_leases_that_were_lost_before_it(store: Store) -> None:
+    inflight = store.keys.lane("INFLIGHT", LANE)
+
+    def leased_for() -> int:
+        (leased,) = store.claim()
+        return int(store.redis.zscore(inflight, leased.task_id)) - store.clock.now_ms
+
+    store.enqueue(1)
+    first = leased_for()
+    store.clock.advance(first)
+    store.run(verbs.Sweep())
+    assert leased_for() == 2 * first
+    store.clock.advance(2 * first)
+    store.run(verbs.Sweep())
+    (leased,) = store.claim()
+    store.start(leased)
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    assert leased_for() == first
+
+
+def test_a_start_is_told_with_its_attempt_and_worker(store: Store) -> None:
+    leased = store.running()
+    last = store.client.events()[-1]
+    assert (last.event, last.tasks) == ("started", (f"{leased.task_id}.{leased.attempt}",))
+    assert (last.mac, last.lane, last.detail) == (mac(1), LANE, "worker")

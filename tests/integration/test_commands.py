@@ -119,6 +119,10 @@ def test_migrate_names_what_it_changed_and_a_second_time_nothing() -> None:
         assert second.stderr == "nothing changed\n"
 
 
+TWO = (
+    '[{"name": "video", "lane": "video", "queue": "my.video"}, '
+    '{"name": "x", "lane": "x", "queue": "x"}]'
+)
 VIDEO = '[{"name": "video", "lane": "video", "queue": "my.video"}]'
 
 
@@ -139,7 +143,11 @@ def test_migrate_leaves_what_the_environment_does_not_name() -> None:
         assert values["max_attempts"] == ("3", "default")
         assert json.loads(values["task_types"][0])[0]["queue"] == "my.video"
         assert "store_url" not in values
+        lanes = run({**store, "FAIRLANE_TASK_TYPES": TWO}, "migrate")
+        assert "restart `fairlane up`, or the workers" in lanes.stderr
+        assert run({**store, "FAIRLANE_TASK_TYPES": VIDEO}, "migrate").returncode == 0
         nothing = run(store, "migrate")
+        assert "restart" not in nothing.stderr
         assert (nothing.returncode, nothing.stdout) == (0, "")
         assert "name what is to change" in nothing.stderr
         # A default that is named is a value like others.

@@ -37,6 +37,12 @@ def migrate(*, everything: bool, as_json: bool) -> None:
         except LaneInUse as error:
             raise LaneInUse(f"{error}, {_way_out(before, everything=everything)}") from error
     changes = _changes(before, wanted)
+    if "task_types" in changes:
+        click.echo(
+            "task types have changed: restart `fairlane up`, or the workers, so that they take the "
+            "new queues; dispatchers and producers go on with them by themselves",
+            err=True,
+        )
     if as_json:
         click.echo(json.dumps(changes, indent=2))
         return

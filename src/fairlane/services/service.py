@@ -6,7 +6,7 @@ import logging
 from threading import Event
 from typing import Protocol
 
-from fairlane.errors import StoreError
+from fairlane.errors import StoreError, UnknownLane
 
 log = logging.getLogger("fairlane.service")
 
@@ -21,7 +21,10 @@ class Service(Protocol):
 
 
 def run_forever(service: Service, stopped: Event) -> None:
-    """Step until `stopped`; a store that is away is waited for, and said once."""
+    """Step until `stopped`; a store that is away is waited for, and said once.
+
+    When a lane is gone, which a migration can do in the middle of a step, the next one follows.
+    """
     name, away = type(service).__name__.lower(), False
     while not stopped.is_set():
         try:
@@ -31,6 +34,10 @@ def run_forever(service: Service, stopped: Event) -> None:
                 log.warning("%s: %s; trying again every second", name, error)
             away = True
             stopped.wait(1.0)
+            continue
+        except UnknownLane as error:
+            # What was asked went by the lanes before a migration; the next step has the new ones.
+            log.warning("%s: %s; going on with the lanes that the store has now", name, error)
             continue
         except Exception:
             # A thread that ends of a bug would stop the whole system without a word.

@@ -51,6 +51,7 @@ bench: $(READY) ## Measure throughput and fairness on this machine
 	$(BIN)/fairlane bench
 	$(BIN)/python bench/bench.py $(ARGS)
 	$(BIN)/python bench/service.py
+	$(BIN)/python bench/dashboard.py
 
 chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is lost
 	@tools/need.sh redis-check-rdb redis-tools redis

@@ -54,7 +54,8 @@ function options(props: ChartProps, width: number): uPlot.Options {
         label: line.name,
         stroke: css(`--series-${line.color}`),
         width: 1.5,
-        points: { show: false },
+        // A few points make no line that could be seen.
+        points: { show: props.times.length < 6 },
         value: (_: uPlot, value: number | null) => format(value),
         ...(line.isFilled ? { fill: `${css(`--series-${line.color}`)}22` } : {}),
       })),

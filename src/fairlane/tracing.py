@@ -33,8 +33,9 @@ def is_on() -> bool:
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return False
-    provider = trace.get_tracer_provider()
-    return not isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider)
+    # What `get_tracer_provider` returns, which looks into the environment first, each time.
+    provider = trace._TRACER_PROVIDER
+    return provider is not None and not isinstance(provider, trace.NoOpTracerProvider)
 
 
 def current() -> str:

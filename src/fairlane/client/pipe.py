@@ -78,13 +78,8 @@ class Pipe:
             connection = await self._connect()
         waiting = connection.write(packed, count)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                await connection.drain()
-                return [await reply for reply in waiting]
-        except TimeoutError:
-            # Whoever else waits on it would wait in vain: the store hangs, or the network is cut.
-            connection.abort()
-            raise redis.TimeoutError("Timeout reading from socket") from None
+            await connection.drain()
+            return [await reply for reply in waiting]
         except OSError as error:
             connection.abort()
             raise redis.ConnectionError(f"Error on the socket: {error}") from error
@@ -107,7 +102,7 @@ class Pipe:
         return await asyncio.shield(self._connecting)
 
     async def _new_connection(self) -> _Connection:
-        self._connection = _Connection(await self._driver())
+        self._connection = _Connection(await self._driver(), self._timeout_s)
         return self._connection
 
 
@@ -126,15 +121,23 @@ def _connector(url: str, **options: Any) -> Callable[[], Awaitable[Any]]:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection that the driver made, with the calls that wait for replies on it."""
+    """A connection that the driver made, with the calls that wait for replies on it.
 
-    def __init__(self, driver: Any) -> None:
+    Replies come in order, so who waits longest is the first: one timer watches for all, and cuts a
+    connection on which he has waited for `timeout_s`. Whoever else waits would wait in vain: the
+    store hangs, or the network is cut.
+    """
+
+    def __init__(self, driver: Any, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._watch: asyncio.TimerHandle | None = None
         self._writer = driver._writer
         self._transport = self._writer.transport
         # The streams know how to close, and to hold back a writer that is too fast.
         self._streams = self._transport.get_protocol()
         self._reader = new_reader()
-        self._waiting: deque[asyncio.Future[Any]] = deque()
+        #: Who waits for a reply, and since when.
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._outgoing: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self.is_open = True
@@ -147,14 +150,37 @@ class _Connection(asyncio.Protocol):
 
         Returns what becomes its replies.
         """
+        now = self._loop.time()
         replies = [self._loop.create_future() for _ in range(count)]
-        self._waiting.extend(replies)
+        self._waiting.extend([(reply, now) for reply in replies])
+        if self._watch is None:
+            self._watch = self._loop.call_later(self._timeout_s, self._look)
         # A transport sends at once what it can: without this, each call is a send of its own, and
         # wakes the server.
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing += packed
         return replies
+
+    def _look(self) -> None:
+        """Cut the connection if somebody has waited for too long; else look again in time."""
+        self._watch = None
+        if not self._waiting:
+            return
+        left_s = self._waiting[0][1] + self._timeout_s - self._loop.time()
+        if left_s > 0:
+            self._watch = self._loop.call_later(left_s, self._look)
+            return
+        self._tell(redis.TimeoutError("Timeout reading from socket"))
+        self.abort()
+
+    def _tell(self, error: redis.RedisError) -> None:
+        """Let everybody who waits know that there will be no reply."""
+        while self._waiting:
+            future, _ = self._waiting.popleft()
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # whoever asked may have given up
 
     def _flush(self) -> None:
         outgoing, self._outgoing = self._outgoing, []
@@ -175,7 +201,7 @@ class _Connection(asyncio.Protocol):
             while (reply := self._reader.gets()) is not NO_REPLY:
                 if isinstance(reply, hiredis.PushNotification):
                     continue
-                future = self._waiting.popleft()
+                future, _ = self._waiting.popleft()
                 if not future.done():  # whoever asked may have given up
                     future.set_result(reply)
                 if isinstance(reply, DEMOTED):
@@ -189,11 +215,10 @@ class _Connection(asyncio.Protocol):
         """Tell everybody who waits."""
         self.is_open = False
         self._streams.connection_lost(exc)
-        while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
-                future.set_exception(redis.ConnectionError("Connection closed by server."))
-                future.exception()  # whoever asked may have given up
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._tell(redis.ConnectionError("Connection closed by server."))
 
     def pause_writing(self) -> None:
         """Hold back whoever drains."""

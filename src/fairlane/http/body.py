@@ -12,7 +12,8 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import coroutine
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl
 
@@ -33,6 +34,8 @@ SMALL_BYTES: Final = 256 * 1024
 #: A body that takes longer is no body: it holds a connection.
 READ_S: Final = 30.0
 
+#: Where a request keeps its headers by name.
+_HEADERS: Final = "fairlane.headers"
 _decode: Final = msgspec.json.Decoder().decode
 #: A string of JSON, and the colon behind it if it is a key.
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.DOTALL)
@@ -43,10 +46,19 @@ def header(scope: Scope, name: bytes) -> str | None:
 
     For a route that is asked often.
     """
-    values = [value for found, value in scope["headers"] if found == name]
-    if len(values) > 1:
+    headers: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if headers is None:
+        headers = scope[_HEADERS] = dict(scope["headers"])
+    value = headers.get(name)
+    if value is None:
+        return None
+    if len(headers) < len(scope["headers"]) and _count(scope, name) > 1:
         raise Problem(400, "HEADER_TWICE", f"{name.decode()} stands twice; send it once")
-    return str(values[0], "latin-1") if values else None
+    return str(value, "latin-1")
+
+
+def _count(scope: Scope, name: bytes) -> int:
+    return sum(found == name for found, _ in scope["headers"])
 
 
 def check_coding(scope: Scope) -> None:
@@ -87,11 +99,34 @@ async def read(request: Request, most: int) -> bytes:
     declared = header(request.scope, b"content-length") or ""
     if declared.isdecimal() and int(declared[:20]) > most:
         raise _too_large(most)
+    reading = _stream(request.receive, most)
+    try:
+        waits_for = reading.send(None)
+    except StopIteration as whole:
+        # It was all there, as most bodies are: no timer has to be set up for it.
+        read: bytes = whole.value
+        return read
     try:
         async with asyncio.timeout(READ_S):
-            return await _stream(request.receive, most)
+            return await _resumed(reading, waits_for)
     except TimeoutError:
         raise Problem(408, "BODY_TOO_SLOW", f"the body took over {READ_S:.0f} s") from None
+
+
+@coroutine
+def _resumed(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Go on with a coroutine that was begun and waits; return what it returns."""
+    while True:
+        try:
+            try:
+                got = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - whatever it is, it is for the coroutine
+                waits_for = begun.throw(error)
+            else:
+                waits_for = begun.send(got)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
 
 
 async def _stream(receive: Receive, most: int) -> bytes:

@@ -189,7 +189,8 @@ ROUTES: Final = (
 
 def _traceparent(request: Request) -> str | None:
     """Return the trace context of the request: its span's if it has one, else what came with it."""
-    return tracing.current() or body.header(request.scope, b"traceparent")
+    open_here = tracing.current() if tracing.is_on() else ""
+    return open_here or body.header(request.scope, b"traceparent")
 
 
 def _verb_of(task: NewTask, sender: Caller, key: str | None, trace: str | None) -> verbs.Enqueue:

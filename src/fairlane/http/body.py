@@ -114,7 +114,7 @@ async def read(request: Request, most: int) -> bytes:
 
 
 @coroutine
-def _resumed(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+def _resumed(begun: Coroutine[Any, Any, bytes], waits_for: Any) -> Generator[Any, Any, bytes]:
     """Go on with a coroutine that was begun and waits; return what it returns."""
     while True:
         try:
@@ -125,7 +125,7 @@ def _resumed(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, An
             else:
                 waits_for = begun.send(got)
         except StopIteration as ended:
-            result: T = ended.value
+            result: bytes = ended.value
             return result
 
 

@@ -45,18 +45,21 @@ EXEMPT: Final = Path(__file__).with_suffix(".toml")
 TESTER: Final = Path(__file__).with_name("tester.py")
 #: A mutant that loops is ended after this long.
 LONGEST_S: Final = 180
+#: What ends a lease is charged, counted, and makes room.
+_ENDS: Final = ("finish", "fail", "defer", "cancel", "sweep")
 #: The tests of a subject; its verbs and shared files are what they are about.
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "admission": ("_admission", "enqueue", "enqueue_many", "_device", "measure"),
     "aging_order": ("_order", "claim"),
-    "cost": ("_cost", "_tags", "_turn", "heartbeat", "claim", "enqueue", "enqueue_many"),
+    "cost": ("_cost", "_tags", "_turn", "heartbeat", "claim", "enqueue", "enqueue_many", *_ENDS),
     "corrupt": ("_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
     "epoch": ("_epoch", "join", "check_epoch", "acknowledge"),
     "fair_order": ("_order", "_tags", "claim", "configure"),
     "full_store": ("_admission", "measure", "enqueue", "enqueue_many"),
     "idempotency": ("_receipts", "enqueue", "enqueue_many", "sweep"),
     "quarantine": ("_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
-    "limits": ("_limits", "_order", "_turn", "configure", "claim"),
+    "inspect_times": ("_times", *_ENDS),
+    "limits": ("_limits", "_order", "_turn", "configure", "claim", *_ENDS),
     "sites": ("_sites", "_order", "_tags", "_device", "configure", "redrive", "migrate"),
 }
 #: What each shared file is tried by first, the quickest and most telling one at the head.

@@ -177,3 +177,14 @@ def test_a_failed_attempt_is_spread_too(store: Store) -> None:
         waits.add(outcome.due_ms - store.clock.now_ms)
     assert 5_000 <= min(waits) < max(waits) <= 5_500
     assert len(waits) > 10
+
+
+@scopes
+def test_a_deferral_is_told_and_counted_with_its_reason(store: Store, scope: Scope) -> None:
+    leased = store.running()
+    store.run(defer(leased, scope))
+    assert store.client.task(leased.task_id).error == "no room"
+    told = store.client.events()[-1]
+    assert told.event == ("delayed" if scope == "task" else "deferred")
+    assert (told.mac, told.lane, told.tasks) == (mac(1), LANE, (leased.task_id,))
+    assert store.redis.hget(store.keys.name("TOTALS"), f"deferred:{LANE}") == "1"

@@ -101,3 +101,10 @@ def test_twice_answers_the_state_of_the_first_run(store: Store) -> None:
     assert store.run(fail(final, final=True)).state is TaskState.FAILED
     with store.unchanged():
         assert store.run(fail(final, final=True)).state is TaskState.FAILED
+
+
+def test_a_task_that_is_tried_again_tells_why_it_waits(store: Store) -> None:
+    leased = store.running()
+    store.run(fail(leased))
+    record = store.client.task(leased.task_id)
+    assert (record.cause, record.error) == ("error", "Traceback")

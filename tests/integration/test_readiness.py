@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairlane import AsyncClient, Client, Settings
+from fairlane import AsyncClient, Client, Settings, TaskType
 from fairlane.errors import StoreDenied, StoreNotDurable, StoreUnavailable
 from fairlane.services.readiness import Report, Verdict, readiness, readiness_async
 from fairlane.verbs import Acknowledge, Heartbeat
@@ -254,3 +254,16 @@ def test_a_store_that_came_back_empty_is_told_until_somebody_takes_note(own: Ser
         assert report.is_ready
         client.run(Acknowledge())
         assert verdict(readiness(client), "epoch")[0] is Verdict.OK
+
+
+def test_a_lane_of_ones_own_handlers_names_them_in_the_next_step(own: Server) -> None:
+    own.client.flushall()
+    types = (TaskType("text", "text", "sensitive.text"), TaskType("resize", "images", "my.images"))
+    with Client(Settings(store_url=own.url, task_types=types)) as client:
+        steps = {check.name: check.next_step for check in readiness(client).checks}
+        assert steps["consumers of text"] == "start one: `fairlane worker --queues sensitive.text`"
+        assert steps["consumers of images"].startswith(
+            "start one: `fairlane worker --handlers MODULE --queues my.images`"
+        )
+        assert steps["consumers of images"].endswith("the handler of resize")
+    own.client.flushall()

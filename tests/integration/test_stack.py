@@ -14,6 +14,7 @@ import pytest
 
 from fairlane import Client, Settings, TaskType, watchdog
 from fairlane.model import TERMINAL, TaskState
+from fairlane.verbs import InspectWorkers
 from support.eventually import eventually, eventually_passes
 from support.processes import COMMAND, Program, mentioning
 from support.service import bearer
@@ -51,7 +52,8 @@ def up(settings: Settings, tmp_path: Path) -> Iterator[Program]:
 
 
 def test_what_up_says_is_all_that_one_needs_to_know(up: Program, tmp_path: Path) -> None:
-    lines = up.output().splitlines()
+    first, *lines = up.output().splitlines()
+    assert first == "fairlane: starting: the store first"
     assert lines[0] == f"fairlane: store unix://{tmp_path}/store/valkey.sock?db=0"
     url, _, token = lines[1].removeprefix("fairlane: HTTP ").partition("/?token=")
     assert httpx.get(f"{url}/readyz").status_code == 401
@@ -116,6 +118,22 @@ def test_a_second_up_in_a_folder_says_so_and_changes_nothing(
     assert mentioning(str(tmp_path)).keys() == before
 
 
+def test_ready_means_workers_of_its_own_not_rows_of_killed_ones(
+    up: Program, settings: Settings, tmp_path: Path
+) -> None:
+    with Client(Settings(store_url=f"unix://{tmp_path}/store/valkey.sock")) as client:
+        before = {row.worker_id for row in client.run(InspectWorkers())}
+    psutil.Process(up.pid).kill()
+    eventually(lambda: not mentioning(str(tmp_path)), 30.0)
+    command = [*COMMAND, "up", "--concurrency=1"]
+    with Program(command, tmp_path / "2.log", settings.environ(), watched=False) as second:
+        eventually(lambda: "ready:" in second.output(), 60.0)
+        with Client(Settings(store_url=f"unix://{tmp_path}/store/valkey.sock")) as client:
+            rows = client.run(InspectWorkers())
+        own = {lane for row in rows if row.worker_id not in before for lane in row.lanes}
+        assert own == {"text", "ocr"}
+
+
 def test_a_killed_store_runs_again_with_its_data(up: Program, tmp_path: Path) -> None:
     store = int((tmp_path / "store" / "valkey.pid").read_text())
     with Client(Settings(store_url=f"unix://{tmp_path}/store/valkey.sock")) as client:
@@ -139,8 +157,8 @@ def test_up_serves_the_types_of_the_store_and_says_which_it_has_no_handler_for(
         client.ping()
         command = [*COMMAND, "up", "--concurrency=1"]
         with Program(command, tmp_path / "up.log", settings.environ(), watched=False) as up:
-            eventually(lambda: "ready" in up.output(), 30.0)
-            _, _, starting, lacking, ready = up.output().splitlines()
+            eventually(lambda: "ready" in up.output(), 90.0)
+            _, _, _, starting, lacking, ready = up.output().splitlines()
             assert starting == "fairlane: starting api, worker-letters, dispatcher, beat"
             assert lacking.startswith("fairlane: lane images has no worker here: no handler for r")
             assert "entry point `fairlane.handlers`" in lacking

@@ -25,9 +25,10 @@ from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.cli.run import worker_arguments
 from fairlane.client import Client
 from fairlane.errors import StoreError, StoreUnavailable
+from fairlane.model import Worker
 from fairlane.settings import Settings, other_variables
 from fairlane.tasktype import TaskType
-from fairlane.verbs import InspectLanes, InspectWorkers
+from fairlane.verbs import InspectWorkers
 
 _CELERY: Final = [sys.executable, "-m", "celery", "-A", "fairlane.celery"]
 #: Celery warns of root in a dozen lines, once a worker; a container's only user is often root.
@@ -94,6 +95,7 @@ class Stack:
         self.children: Sequence[Child] = ()
         self._served: Sequence[str] = ()
         self._revive_at = 0.0
+        self._entered_at = time.monotonic()
 
     def _all(self, settings: Settings) -> list[Child]:
         """Return the children for the settings that were agreed with the store."""
@@ -122,6 +124,7 @@ class Stack:
         return Child(name, _CELERY + arguments)
 
     def __enter__(self) -> Self:
+        self._entered_at = time.monotonic()
         try:
             self.client.ping()
             agreed = self.client.settings
@@ -147,14 +150,19 @@ class Stack:
         with contextlib.suppress(StoreError):
             if self.client.settings.flow == "turns":
                 workers = [child for child in self.children if child.name not in _NO_WORKERS]
-                return len(self.client.run(InspectWorkers())) >= len(workers)
+                return len(self._reported()) >= len(workers)
             return not self.idle_lanes()
         return False
 
     def idle_lanes(self) -> list[str]:
         """Return the lanes that are to be served here, and in which no worker offers a slot."""
-        idle = (lane.name for lane in self.client.run(InspectLanes()) if lane.slots == 0)
-        return [name for name in idle if name in self._served]
+        offered = {lane for worker in self._reported() if worker.slots for lane in worker.lanes}
+        return [name for name in self._served if name not in offered]
+
+    def _reported(self) -> list[Worker]:
+        """Return the workers that have reported since this began: a row outlives its worker."""
+        since_ms = (time.monotonic() - self._entered_at) * 1000
+        return [row for row in self.client.run(InspectWorkers()) if row.age_ms < since_ms]
 
     def watch(self) -> None:
         """Start again what has died and is due, the embedded store first; call it often."""

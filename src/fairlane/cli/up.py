@@ -45,6 +45,7 @@ def up(*, concurrency: int | None, port: int | None, loglevel: str) -> None:
         click.echo(f"fairlane: {text}", err=True)
 
     settings = Settings.from_env()
+    say("starting: the store first")
     with (
         _only(settings.data_dir),
         _listener(port, say) as listener,

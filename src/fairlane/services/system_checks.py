@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from fairlane import handlers
 from fairlane.probe import Probe
 from fairlane.process import Process
 from fairlane.services.check import Check, Verdict, counted
@@ -21,8 +22,7 @@ def _consumers(found: Probe) -> Iterator[Check]:
         offered = sum(worker.slots for worker in serving)
         if not serving and not _queues_are_served(found, lane.name):
             said = f"no consumer for lane {lane.name}{waits}"
-            step = f"start one: `fairlane worker --queues {_queues(found.settings, lane.name)}`"
-            yield Check(name, Verdict.FAIL, said, step)
+            yield Check(name, Verdict.FAIL, said, _start_one(found.settings, lane.name))
         elif serving and not offered:
             why = "; ".join(sorted({worker.reason for worker in serving} - {""}))
             said = f"{counted(len(serving), 'worker')}, no slots: {why or 'no reason given'}{waits}"
@@ -31,6 +31,19 @@ def _consumers(found: Probe) -> Iterator[Check]:
             yield Check(
                 name, Verdict.OK, f"{counted(len(serving), 'worker')}, {counted(offered, 'slot')}"
             )
+
+
+def _start_one(settings: Settings, lane: str) -> str:
+    """Return how to start a worker of a lane; one whose handlers are yours must be told of them."""
+    kinds = (kind.name for kind in settings.task_types if kind.lane == lane)
+    lacking = [name for name in kinds if not handlers.serves(name)]
+    queues = _queues(settings, lane)
+    if not lacking:
+        return f"start one: `fairlane worker --queues {queues}`"
+    return (
+        f"start one: `fairlane worker --handlers MODULE --queues {queues}`, MODULE being yours "
+        f"with the handler of {', '.join(lacking)}"
+    )
 
 
 def _dispatcher(found: Probe) -> Iterator[Check]:

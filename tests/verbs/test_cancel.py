@@ -6,7 +6,7 @@ import pytest
 
 from fairlane import TaskState, verbs
 from fairlane.errors import StaleAttempt, TaskEnded, TaskNotFound, TaskRunning
-from support.store import Store, mac
+from support.store import LANE, Store, mac
 from verbs.conftest import Open
 
 
@@ -100,3 +100,15 @@ def test_a_stale_attempt_cannot_bring_it_back(store: Store) -> None:
     store.refuses(StaleAttempt, verbs.Finish(leased.task_id, 1))
     assert store.client.cancel(leased.task_id)
     assert store.claim() == ()
+
+
+def test_a_device_that_a_cancel_finds_with_a_token_is_called_for(store: Store) -> None:
+    """It waited for a token; the cancel lets it in before the next claim or sweep does."""
+    _, second, _ = store.enqueue(1, 3)
+    store.run(verbs.Configure(mac(1), rate_per_s=1))
+    store.offer(4, LANE)
+    assert len(store.claim(2)) == 1
+    store.clock.advance(1_000)
+    store.redis.delete(store.keys.name("DOORBELL"))
+    assert store.run(verbs.Cancel(second))
+    assert store.redis.llen(store.keys.name("DOORBELL")) == 1

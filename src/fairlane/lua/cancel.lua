@@ -29,7 +29,9 @@ if state == 'pending' or state == 'delayed' then
   call('ZREM', DEADLINES, id)
   -- In the queue of another device it still counts, until a claim finds it there.
   save(d, is_here and -1 or 0)
-  seat(d)
+  if seat(d) then
+    ring()
+  end
 else
   end_lease(d, id, num(f[5]), state == 'leased' and 0 or used_since(f[6]))
   if state == 'running' then

@@ -73,6 +73,18 @@ def test_the_site_has_every_page_and_no_link_that_leads_nowhere(tmp_path: Path) 
     assert named == {page for page in written if not re.match(r"adr/\d", page)}
 
 
+def test_each_decision_has_a_number_of_its_own_and_its_line_in_the_list() -> None:
+    folder = ROOT / "docs" / "adr"
+    listed = []
+    for page in sorted(folder.glob("0*.md")):
+        number = page.name[:4]
+        title = page.read_text("utf-8").partition("\n")[0].removeprefix(f"# {number} ")
+        listed.append(f"| [{number}]({page.name}) | {title} |")
+    rows = (folder / "README.md").read_text("utf-8").splitlines()
+    assert [row for row in rows if row.startswith("| [0")] == listed
+    assert [row[3:7] for row in listed] == [f"{n:04}" for n in range(1, len(listed) + 1)]
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "cli.md"], ids=str)
 def test_every_command_of_a_page_is_one_with_these_options(page: Path) -> None:
     context = click.Context(cli, info_name="fairlane")

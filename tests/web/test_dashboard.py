@@ -199,6 +199,13 @@ def test_a_task_that_waits_is_cancelled(visitor: Visitor, store: Client) -> None
     assert store.task(task_id).state is TaskState.CANCELLED
 
 
+def test_a_task_that_waits_says_why(visitor: Visitor, store: Client) -> None:
+    store.run(verbs.Configure(mac(1), paused=True))
+    task_id = store.enqueue(mac(1), "text", {}).task_id
+    page = visitor.opens(f"/tasks/{task_id}", role="viewer")
+    expect(page.get_by_test_id("why")).to_contain_text("paused")
+
+
 def test_workers_say_what_they_run_and_why_they_offer_nothing(
     visitor: Visitor, store: Client
 ) -> None:

@@ -271,6 +271,7 @@ export const en = {
   image_alt: "The image, with {count} findings marked",
   image_gone: "The image is not there any more; the findings are.",
   nothing_found: "Nothing sensitive was found",
+  likely_start: "starts in about {p50}, nine times in ten within {p90}",
   why: "Why it waits",
   in_all: "{count} in all",
   by_cause: "By cause",

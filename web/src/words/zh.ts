@@ -273,6 +273,7 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   image_alt: "图像，标出 {count} 处",
   image_gone: "图像已不存在，检出结果仍保留。",
   nothing_found: "未发现敏感内容",
+  likely_start: "预计 {p50} 后开始，九成在 {p90} 内",
   why: "等待原因",
   in_all: "共 {count} 封",
   by_cause: "按原因",

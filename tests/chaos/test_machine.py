@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from model.test_machine import CONFIGURATIONS, prove
+from model.test_machine import CONFIGURATIONS, prove, share_of
 from support.servers import Server
 
 EXAMPLES = 3_000
@@ -18,4 +18,4 @@ def test_any_program_keeps_every_promise(
     server: Server, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "fairlane.store")  # the tests' servers persist nothing
-    prove(server, name, EXAMPLES)
+    prove(server, name, share_of(server, EXAMPLES))

@@ -1,9 +1,6 @@
-"""Any program of all verbs, run by the real scripts under a virtual clock, beside the oracle.
+"""Tasks on their way: leased, run and ended in every way, swept, purged, and every call sent again.
 
-The rule: after every step the whole store is read, and every invariant I01 … Q28 is checked: those
-of one moment (`support/invariants.py`), those between two and the oracle (`promises.py`), and what
-the store says of itself (`answers.py`). A program is a few devices with many tasks, and limits so
-small that it meets all of them.
+The rule: as in `beside.py`, which has the store, the oracle, time and the way in.
 """
 
 from __future__ import annotations
@@ -11,238 +8,40 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
-from fairlane import Client, Settings, verbs
-from fairlane.errors import FairlaneError
-from fairlane.model import Receipt, Refusal
-from fairlane.payload import encode
+from fairlane import verbs
+from fairlane.model import Receipt
 from fairlane.verbs import Verb
-from model.answers import i16_what_a_handler_gets, i25_what_is_shown_is_recounted
-from model.book import Book
+from model.answers import i16_what_a_handler_gets
+from model.beside import Beside, a_limit, a_pick
 from model.entry import Entry
-from model.promises import PROMISES, Step
-from support.dump import Seen
-from support.invariants import check
-from support.servers import Server
+from model.promises import Step
 from support.store import mac
 
-START_MS: Final = 1_796_000_000_000
-#: Limits within the reach of a short program.
-SMALL: Final[dict[str, Any]] = {
-    "max_total_pending": 18,
-    "max_per_mac_pending": 6,
-    "low_mark_percent": 60,
-    "max_attempts": 2,
-    "max_defers": 2,
-    "dead_letter_cap": 3,
-    "batch_size": 3,
-    "task_ttl_ms": 400_000,
-    "turn_lease_ms": 40_000,
-    "idempotency_cap": 3,
-    "idempotency_ttl_ms": 90_000,
-}
-SPELLINGS: Final = (str, str.upper, lambda text: text.replace(":", "-"))
-a_pick = st.integers(0, 63)
-a_limit = st.sampled_from([1, 100])
+#: What may become of a leased task.
+FATES: Final = (
+    *("is done", "is done", "is done", "runs on", "runs on", "is left", "fails", "fails"),
+    *("fails for good", "defers", "defers its device", "early", "early device"),
+)
 
 
-class Program(RuleBasedStateMachine):
-    """One store and one oracle, which are told the same."""
+class Program(Beside):
+    """Rules of one task's life."""
 
-    def __init__(self, server: Server, **settings: Any) -> None:
-        super().__init__()
-        server.client.flushall()
-        self.redis: Any = server.client
-        given = Settings(**{"store_url": server.url, **SMALL, **settings})
-        self.book = Book(given, START_MS)
-        self.client = Client(given, clock=lambda: self.book.now)
-        self.keys = self.client.keys
-        self.redis.set(self.keys.clock, 1)
-        self.client.ping()
-        self.macs: list[str] = []
-        self.lanes = list(given.lanes)
-        self.step = Step()
-        self.last: Verb[Any] | None = None
-        self.answered: tuple[list[verbs.Enqueue], Any] = ([], None)
-        self.is_healthy, self.was_migrated = True, False
-        self.before = self.seen()
-
-    @initialize(devices=st.integers(1, 5))
-    def begin(self, devices: int) -> None:
-        self.macs = [mac(number) for number in range(1, devices + 1)]
-
-    def teardown(self) -> None:
-        self.client.close()
-
-    # What is checked after every step.
-
-    def seen(self) -> Seen:
-        settings, migrated = self.client.settings, self.was_migrated
-        return Seen(self.redis, self.keys, settings, self.book.now, was_migrated=migrated)
-
-    @invariant()
-    def every_promise_is_kept(self) -> None:
-        self.book.forget_drained()
-        now = self.seen()
-        check(now)
-        for promise in PROMISES:
-            promise(self.before, now, self.book, self.step)
-        i25_what_is_shown_is_recounted(self.client, self.macs, now)
-        # A dispatcher wakes: who rings next is seen.
-        self.redis.delete(self.keys.doorbell)
-        now.raw.pop(self.keys.doorbell, None)
-        self.before, self.step, self.is_healthy = now, Step(), True
-
-    def run(self, verb: Verb[Any]) -> Any:
-        """Run a verb; what it answers is checked with the step."""
-        reply = self.client.run(verb)
-        self.answer(verb, reply)
-        return reply
-
-    def answer(self, verb: Verb[Any], reply: Any) -> None:
-        """Take note of what was run."""
-        self.step = Step(verb, reply)
-        self.last = verb if verb.REPEATABLE else None
-        self.answered, self.is_healthy = ([], reply), False
-
-    def refused(self, verb: Verb[Any], *codes: str) -> None:
-        """Run a verb that must raise one of these errors and change nothing (I10)."""
-        with pytest.raises(FairlaneError) as raised:
-            self.client.run(verb)
-        assert raised.value.code in codes
-        self.step = Step(changed_nothing=True)
-
-    def pick(self, pick: int, *states: str) -> Entry:
-        there = self.book.these(*states)
-        return there[pick % len(there)]
-
-    def has(self, *states: str) -> bool:
-        return bool(self.book.these(*states))
-
-    def place(self, pick: int) -> tuple[str, str]:
-        return self.macs[pick % len(self.macs)], self.lanes[pick % 7 % len(self.lanes)]
-
-    # Time.
-
-    @rule(ms=st.sampled_from([1, 300, 5_000, 31_000, 70_000]))
-    def time_passes(self, ms: int) -> None:
-        self.book.now += ms
-        self.last = None
-
-    @precondition(lambda self: self.book.deadlines())
-    @rule(which=st.sampled_from([0, 0, 1, 3, -1]), off_ms=st.sampled_from([-1, 0, 0, 1]))
-    def time_passes_until_something_ends(self, which: int, off_ms: int) -> None:
-        """A lease, a delay, a backoff, a turn, a TTL: to the millisecond, before and after."""
-        times = self.book.deadlines()
-        at = times[min(which, len(times) - 1)] + off_ms
-        self.time_passes(max(0, at - self.book.now))
-
-    # In.
-
-    def _offer(
-        self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int, key: str = ""
-    ) -> verbs.Enqueue:
-        address, spelling = self.macs[pick % len(self.macs)], SPELLINGS[pick % 3]
-        kind = self.client.settings.task_types[pick % 7 % len(self.client.settings.task_types)]
-        task_id = f"t{len(self.book.entries):03}.{pick}.{self.book.totals['accepted']}"
-        data = {"n": pick, "x": "é" * bytes_}
-        options: dict[str, Any] = {"ttl_ms": ttl_ms or None, "cost_ms": cost_ms or None}
-        options["site"] = site or None
-        if not key:
-            return verbs.Enqueue(spelling(address), kind.name, data, task_id=task_id, **options)
-        # An id of the caller's would be part of what the key stands for.
-        verb = verbs.Enqueue(spelling(address), kind.name, data, idempotency_key=key, **options)
-        object.__setattr__(verb, "task_id", task_id)
-        return verb
-
-    def _entry(self, verb: verbs.Enqueue) -> Entry:
-        settings, now = self.client.settings, self.book.now
-        return Entry(
-            task_id=verb.task_id,
-            mac=verb.mac,
-            task_type=verb.task_type,
-            lane=settings.lane_by_type[verb.task_type],
-            payload=verb.payload.decode(),
-            created_at=now,
-            expires_at=now + (verb.ttl_ms or settings.task_ttl_ms),
-            number=0,
-        )
-
-    def _i07_i18_i19_verdict(self, verb: verbs.Enqueue, verdict: object) -> None:
-        """I07, I18, I19: the published rule alone lets a task in; an id, a key is one task."""
-        book, key = self.book, verb.receipt()[:32]
-        body = verb.mac, verb.task_type, verb.payload, verb.ttl_ms, verb.cost_ms, verb.site
-        told = book.offer(self._entry(verb), verb.site, key, body)
-        if isinstance(verdict, Refusal):
-            assert (verdict.reason, verdict.retry_after_ms >= 1_000) == (told, True)
-        elif isinstance(verdict, FairlaneError):
-            assert told == {"TASK_CONFLICT": "conflict", "IDEMPOTENCY_CONFLICT": "mismatch"}.get(
-                verdict.code
-            )
-        else:
-            assert isinstance(verdict, Receipt), verdict
-            assert told == ("known" if verdict.known else "accepted")
-            kept = book.gate.receipt(key, book.now)
-            assert verdict.task_id == (kept.task_id if kept else verb.task_id)
-            entry = book.entries.get(verdict.task_id)
-            assert verdict.state == (entry and entry.state)
-            if not kept:
-                assert entry is not None
-                assert verdict.created_at_ms == entry.created_at
-            assert verdict.known or verdict.pending == book.waiting_of(verb.mac)
-
-    @rule(
-        pick=a_pick,
-        ttl_ms=st.sampled_from([0, 0, 0, 20_000]),
-        cost_ms=st.sampled_from([0, 0, 1, 5_000]),
-        site=st.sampled_from(["", "", "a", "b"]),
-        bytes_=st.sampled_from([0, 0, 1_000]),
-        key=st.sampled_from(["", "", "k1", "k2", "k3", "k4", "k5"]),
-    )
-    def enqueue(
-        self, pick: int, ttl_ms: int, cost_ms: int, site: str, bytes_: int, key: str
-    ) -> None:
-        verb = self._offer(pick, ttl_ms, cost_ms, site, bytes_, key)
-        (verdict,) = self.client.run_many([verb])
-        self.answer(verb, verdict)
-        self.answered = ([verb], verdict)
-        self._i07_i18_i19_verdict(verb, verdict)
-        self.step.refused = isinstance(verdict, Refusal)
-        self.step.changed_nothing = isinstance(verdict, FairlaneError)
-
-    @rule(
+    @initialize(
+        devices=st.integers(1, 5),
         picks=st.lists(a_pick, min_size=1, max_size=8),
-        ttl_ms=st.sampled_from([0, 0, 20_000]),
-        site=st.sampled_from(["", "a"]),
+        slots=st.integers(0, 4),
     )
-    def enqueue_many(self, picks: list[int], ttl_ms: int, site: str) -> None:
-        # An id stands twice when its pick does: the second is known.
-        keys = {at: f"k{at}" for at in range(6)}
-        items = [self._offer(pick, ttl_ms, 0, site, 0, keys.get(pick, "")) for pick in picks]
-        verdicts = self.run(verbs.EnqueueMany(items))
-        self.answered = (items, verdicts)
-        for verb, verdict in zip(items, verdicts, strict=True):
-            self._i07_i18_i19_verdict(verb, verdict)
-
-    @precondition(lambda self: self.book.entries)
-    @rule(pick=a_pick, is_same=st.booleans())
-    def the_id_is_sent_again(self, pick: int, is_same: bool) -> None:
-        """I18: with the same body it is the same task, with another one a conflict."""
-        entry = self.pick(pick, *{e.state for e in self.book.entries.values()})
-        data = {"other": 1}
-        verb = verbs.Enqueue(entry.mac, entry.task_type, data, task_id=entry.task_id)
-        if not is_same:
-            self.refused(verb, "TASK_CONFLICT")
-            return
-        object.__setattr__(verb, "payload", entry.payload.encode())
-        assert encode("data", data, 99) != verb.payload
-        receipt = self.run(verb)
-        self.answered = ([verb], receipt)
-        assert (receipt.known, receipt.state) == (True, entry.state)
-        self.step.changed_nothing = True
+    def begin(self, devices: int, picks: list[int], slots: int) -> None:
+        """Some devices have tasks already, and some workers are there."""
+        self.macs = [mac(number) for number in range(1, devices + 1)]
+        self.every_promise_is_kept()
+        self.beat("host:1:a", 3, slots, 1)
+        self.every_promise_is_kept()
+        self.enqueue_many(picks, 0, "")
 
     # To a worker.
 
@@ -255,16 +54,69 @@ class Program(RuleBasedStateMachine):
         for task in got.leased:
             assert task.attempt == self.book.entries[task.task_id].attempt
 
-    @precondition(lambda self: self.has("leased"))
-    @rule(pick=a_pick, count=st.integers(1, 3))
-    def start(self, pick: int, count: int) -> None:
-        first = self.pick(pick, "leased")
-        others = [entry for entry in self.book.these("leased") if entry is not first]
-        for entry in [first, *others][:count]:
-            run_id = f"run {entry.attempt}"
-            started = self.run(verbs.Start(entry.task_id, entry.attempt, "w", run_id))
-            self.book.start(entry.task_id, run_id)
-            i16_what_a_handler_gets(started, self.book)
+    @rule(
+        want=st.sampled_from([0, 1, 2, 4]),
+        lane=a_pick,
+        fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=4),
+        ran_ms=st.sampled_from([0, 1, 40, 2_500]),
+    )
+    def serve(self, want: int, lane: int, fates: list[str], ran_ms: int) -> None:
+        """What a dispatcher and its workers do: each leased task meets a fate, one by one."""
+        self.claim(want, 63, lane)
+        leased = self.step.reply.leased
+        self.every_promise_is_kept()
+        for task, fate in zip(leased, fates * len(leased), strict=False):
+            self.meet(self.book.entries[task.task_id], fate, ran_ms)
+            self.every_promise_is_kept()
+
+    @rule(
+        fates=st.lists(st.sampled_from(FATES), min_size=2, max_size=5),
+        apart_ms=st.sampled_from([0, 300, 16_000, 30_000]),
+        picks=st.lists(a_pick, max_size=3),
+    )
+    def work_goes_on(self, fates: list[str], apart_ms: int, picks: list[int]) -> None:
+        """Two rounds of service in every lane, with time, a heartbeat and arrivals between."""
+        for at, lane in enumerate([*self.lanes, *self.lanes]):
+            self.serve(0 if at % 2 else 2, lane=self.lanes.index(lane), fates=fates, ran_ms=40)
+            self.time_passes(apart_ms)
+            self.every_promise_is_kept()
+            self.beat("host:1:a", 3, 2, 1)
+            self.every_promise_is_kept()
+            if picks:
+                self.enqueue_many(picks, 0, "")
+                self.every_promise_is_kept()
+
+    @precondition(lambda self: self.has("leased", "running"))
+    @rule(pick=a_pick, fate=st.sampled_from(FATES), ran_ms=st.sampled_from([0, 1, 40, 2_500]))
+    def a_fate(self, pick: int, fate: str, ran_ms: int) -> None:
+        """A task that was leased some time ago meets a fate."""
+        self.meet(self.pick(pick, "leased", "running"), fate, ran_ms)
+
+    def meet(self, entry: Entry, fate: str, ran_ms: int) -> None:
+        """A task is put off before its start, or started and then ended in one way or another."""
+        if fate == "is left":
+            return
+        if fate.startswith("early"):
+            self.defer(entry, "device" if fate.endswith("device") else "task")
+            return
+        if entry.state == "leased":
+            self.start(entry)
+            self.every_promise_is_kept()
+        match fate:
+            case "is done":
+                self.finish(entry, ran_ms)
+            case "fails" | "fails for good":
+                self.fail(entry, final=fate == "fails for good")
+            case "defers":
+                self.defer(entry, "task")
+            case "defers its device":
+                self.defer(entry, "device")
+
+    def start(self, entry: Entry) -> None:
+        run_id = f"run {entry.attempt}"
+        started = self.run(verbs.Start(entry.task_id, entry.attempt, "w", run_id))
+        self.book.start(entry.task_id, run_id)
+        i16_what_a_handler_gets(started, self.book)
 
     @rule(
         worker=st.sampled_from(["host:1:a", "host:2:b"]),
@@ -281,7 +133,6 @@ class Program(RuleBasedStateMachine):
         told = self.run(verbs.Heartbeat(worker, served, slots, active=active))
         assert set(told) == self.book.beat(worker, active)
 
-    @rule(worker=st.sampled_from(["host:1:a", "host:2:b"]))
     def a_worker_stops(self, worker: str) -> None:
         gone = self.run(verbs.Deregister(worker))
         assert gone == (self.book.workers.pop(worker, None) is not None)
@@ -289,27 +140,18 @@ class Program(RuleBasedStateMachine):
 
     # Back, and out.
 
-    @precondition(lambda self: self.has("running"))
-    @rule(pick=a_pick, ran_ms=st.sampled_from([0, 1, 40, 2_500]))
-    def finish(self, pick: int, ran_ms: int) -> None:
+    def finish(self, entry: Entry, ran_ms: int) -> None:
         self.book.now += ran_ms
-        entry = self.pick(pick, "running")
-        assert self.run(verbs.Finish(entry.task_id, entry.attempt, {"n": pick}))
+        assert self.run(verbs.Finish(entry.task_id, entry.attempt, {"n": ran_ms}))
         self.book.end(entry.task_id, "done")
 
-    @precondition(lambda self: self.has("running"))
-    @rule(pick=a_pick, final=st.sampled_from([False, False, False, True]))
-    def fail(self, pick: int, final: bool) -> None:
-        entry = self.pick(pick, "running")
+    def fail(self, entry: Entry, *, final: bool) -> None:
         verb = verbs.Fail(entry.task_id, entry.attempt, "boom", "Traceback", final)
         outcome = self.run(verb)
         entry.due_at = outcome.due_ms
         assert outcome.state == self.book.fail(entry.task_id, final)
 
-    @precondition(lambda self: self.has("leased", "running"))
-    @rule(pick=a_pick, scope=st.sampled_from(["task", "device"]))
-    def defer(self, pick: int, scope: Literal["task", "device"]) -> None:
-        entry = self.pick(pick, "leased", "running")
+    def defer(self, entry: Entry, scope: Literal["task", "device"]) -> None:
         outcome = self.run(verbs.Defer(entry.task_id, entry.attempt, "busy", scope))
         assert outcome.state == self.book.defer(entry.task_id, outcome.due_ms, scope)
         assert outcome.defers == entry.defers
@@ -374,7 +216,7 @@ class Program(RuleBasedStateMachine):
                     assert not isinstance(verdict, Receipt) or verdict.known
             case verbs.Measure(used_bytes=percent):
                 self.measure(percent)
-            case verbs.Finish() | verbs.Cancel() | verbs.Deregister():
+            case verbs.Finish() | verbs.Cancel() | verbs.Deregister() | verbs.Quarantine():
                 self.changes_nothing(verb, answer=False)
             case verbs.Redrive(task_ids=ids) | verbs.Drop(task_ids=ids):
                 self.changes_nothing(verb, answer=(False,) * len(ids))
@@ -386,12 +228,10 @@ class Program(RuleBasedStateMachine):
         assert self.client.run(verb) == answer
         self.step = Step(verb, answer, changed_nothing=True)
 
-    @rule(percent=st.sampled_from([0, 50, 70, 91]))
     def measure(self, percent: int) -> None:
         told = self.run(verbs.Measure(percent, 100))
         assert told.is_full == self.book.gate.measure(percent, self.book.now + 30_000)
 
-    @rule(policy=st.sampled_from(["fair", "aging"]))
     def migrate(self, policy: str) -> None:
         settings = replace(self.client.settings, policy=policy)
         self.was_migrated |= settings != self.client.settings

@@ -14,9 +14,10 @@ from hypothesis.stateful import precondition, rule
 
 from fairlane import verbs
 from model.answers import q28_reconcile_leaves_a_healthy_store
+from model.beside import a_pick
 from model.book import ENDED
-from model.entry import Turn
-from model.machine import Program, a_pick
+from model.entry import Entry, Turn
+from model.machine import FATES, Program
 from model.promises import tag_of
 from support.dump import Seen
 
@@ -54,6 +55,30 @@ class Machine(Program):
             assert turn.deadline_ms == self.book.now + self.client.settings.turn_lease_ms
             self.lost_turns.append((turn.mac, name, turn.token))
 
+    @rule(
+        lane=a_pick,
+        fates=st.lists(st.sampled_from(FATES), min_size=1, max_size=3),
+        ran_ms=st.sampled_from([0, 40]),
+    )
+    def take_a_turn(self, lane: int, fates: list[str], ran_ms: int) -> None:
+        """The document's flow: open, renew, pop one by one, release."""
+        self.open_turn(lane, 63)
+        turn = self.step.reply
+        self.every_promise_is_kept()
+        if turn is None:
+            return
+        at = sorted(self.book.turns).index((turn.mac, turn.lane))
+        for fate in fates:
+            self.renew(at)
+            self.every_promise_is_kept()
+            self.pop(at)
+            leased = self.step.reply.leased
+            self.every_promise_is_kept()
+            if leased:
+                self.meet(self.book.entries[leased[0].task_id], fate, ran_ms)
+                self.every_promise_is_kept()
+        self.release(at)
+
     def _turn(self, pick: int) -> tuple[str, str, str]:
         places = sorted(self.book.turns)
         place = places[pick % len(places)]
@@ -90,7 +115,6 @@ class Machine(Program):
         waiting = self.book.these("pending", "delayed")
         assert released.remaining == sum((e.mac, e.lane) == (mac, lane) for e in waiting)
 
-    @rule(pick=a_pick, kind=st.sampled_from([verbs.Renew, verbs.Pop, verbs.Release]))
     def a_lost_turn_opens_nothing(self, pick: int, kind: type[Any]) -> None:
         """I10: a token that is not that of the device's open turn."""
         mac, lane, token = self.lost_turns[pick % len(self.lost_turns)]
@@ -131,6 +155,14 @@ class Machine(Program):
 
     # Dead letters.
 
+    @precondition(lambda self: self.has("running"))
+    @rule(pick=a_pick)
+    def quarantine(self, pick: int) -> None:
+        entry = self.pick(pick, "running")
+        assert self.run(verbs.Quarantine(entry.task_id, entry.attempt, "no JSON"))
+        self.book.totals["corrupt"] += 1
+        self.book.end(entry.task_id, "dead")
+
     @precondition(lambda self: self.book.dead)
     @rule(pick=a_pick)
     def redrive(self, pick: int) -> None:
@@ -147,21 +179,44 @@ class Machine(Program):
 
     # Whoever comes too late.
 
-    @precondition(lambda self: self.book.entries)
-    @rule(pick=a_pick, off=st.sampled_from([-1, 1, 5]), kind=st.integers(0, 3))
+    @rule(how=st.integers(0, 6), pick=a_pick, kind=st.integers(0, 3), off=st.sampled_from([-1, 1]))
+    def somebody_comes_too_late(self, how: int, pick: int, kind: int, off: int) -> None:
+        """I10, I18: stale attempts and tokens, unknown and known ids, at any time."""
+        there = bool(self.book.entries)
+        if how < 2 and there:
+            self.a_stale_attempt(pick, off, kind)
+        elif how < 4 and there:
+            self.a_call_out_of_place(pick, kind)
+        elif how == 4 and there:
+            self.the_id_is_sent_again(pick, is_same=off > 0)
+        elif how == 5:
+            self.a_lost_turn_opens_nothing(pick, (verbs.Renew, verbs.Pop, verbs.Release)[kind % 3])
+        else:
+            self.an_unknown_task(kind if off > 0 else 4)
+
+    @precondition(lambda self: self.has("leased", "running"))
+    @rule(how=st.integers(0, 3), pick=a_pick, kind=st.integers(0, 3))
+    def a_worker_comes_too_late(self, how: int, pick: int, kind: int) -> None:
+        """I10: most that is stale comes from workers, about what runs elsewhere."""
+        self.somebody_comes_too_late(how, pick * 3 + 1, kind, -1 if pick % 2 else 1)
+
+    def _anyone(self, pick: int) -> Entry:
+        """Return a task in any state, one that is leased or runs in two of three."""
+        live = pick % 3 and self.has("leased", "running")
+        states = {"leased", "running"} if live else {e.state for e in self.book.entries.values()}
+        return self.pick(pick, *states)
+
     def a_stale_attempt(self, pick: int, off: int, kind: int) -> None:
         """I10: an attempt that is not the current one, of a task in any state."""
-        entry = self.pick(pick, *{e.state for e in self.book.entries.values()})
+        entry = self._anyone(pick)
         attempt = max(1, entry.attempt + off)
         if attempt != entry.attempt:
             ended = "TASK_ENDED" if entry.state in ENDED else "STALE_ATTEMPT"
             self.refused(self._call(kind, entry.task_id, attempt), ended)
 
-    @precondition(lambda self: self.has("pending", "delayed", "leased", "running", *ENDED))
-    @rule(pick=a_pick, kind=st.integers(0, 3))
     def a_call_out_of_place(self, pick: int, kind: int) -> None:
         """I10: the current attempt, but of a task that waits, is not started or is over."""
-        entry = self.pick(pick, "pending", "delayed", "leased", "running", *ENDED)
+        entry = self._anyone(pick)
         state, attempt = entry.state, max(1, entry.attempt)
         verb = self._call(kind, entry.task_id, attempt)
         early = {"pending": (0, 1), "delayed": (0, 1), "leased": (1, 2), "running": (0,)}
@@ -171,7 +226,6 @@ class Machine(Program):
             # Fail and defer tell again what this attempt did before it was over.
             self.refused(verb, "TASK_ENDED")
 
-    @rule(kind=st.integers(0, 4))
     def an_unknown_task(self, kind: int) -> None:
         """I10: an id that nobody has."""
         verb = verbs.Cancel("unknown") if kind == 4 else self._call(kind, "unknown", 1)
@@ -186,9 +240,23 @@ class Machine(Program):
         ]
         return calls[kind]
 
-    # Those who look.
+    # Those who keep house.
 
-    @rule()
+    @rule(what=st.integers(0, 7), pick=a_pick)
+    def keep_house(self, what: int, pick: int) -> None:
+        """What somebody does now and then."""
+        match what:
+            case 0 | 1:
+                self.reconcile()
+            case 2:
+                self.watermark()
+            case 3 | 4:
+                self.measure((0, 50, 70, 91)[pick % 4])
+            case 5:
+                self.a_worker_stops(("host:1:a", "host:2:b")[pick % 2])
+            case 6 if pick < 16:
+                self.migrate(("fair", "aging")[pick % 2])
+
     def reconcile(self) -> None:
         """Q28: after a sweep, which does what time alone asks for, nothing is to be mended."""
         self.sweep(100)
@@ -197,7 +265,6 @@ class Machine(Program):
         q28_reconcile_leaves_a_healthy_store(answer)
         self.step.changed_nothing = True
 
-    @rule()
     def watermark(self) -> None:
         """I25: the published level is what the data say."""
         level, seen = self.run(verbs.Watermark()), self.before

@@ -109,8 +109,11 @@ def i11_leases_end_when_they_must(before: Seen, now: Seen, book: Book, step: Ste
             for entry in book.these("leased", "running")
             if entry.lane == lane
         }
-        if isinstance(step.verb, verbs.Sweep) and step.verb.limit >= len(before.leases(lane)):
-            assert all(deadline > now.now_ms for deadline in now.leases(lane).values())
+    over = [until for lane in now.settings.lanes for until in before.leases(lane).values()
+            if until <= now.now_ms]  # fmt: skip
+    if isinstance(step.verb, verbs.Sweep) and step.verb.limit >= len(over):
+        for lane in now.settings.lanes:
+            assert all(until > now.now_ms for until in now.leases(lane).values()), lane
 
 
 def i12_backoffs_follow_the_formula(before: Seen, now: Seen, book: Book, step: Step) -> None:
@@ -199,16 +202,15 @@ def i20_limits_hold_exactly(before: Seen, now: Seen, book: Book, step: Step) -> 
 
 
 def i22_nobody_gains_credit(before: Seen, now: Seen, book: Book, step: Step) -> None:
-    """I22: whoever comes into a schedule starts at v or later, and no refund goes behind v."""
+    """I22: who comes into a schedule starts at v or later; no refund goes behind v."""
     if not _is_fair(before, now):
         return
     for lane in now.settings.lanes:
-        was = before.scheduled(lane)
         for mac, score in now.scheduled(lane).items():
-            site = now.site(mac)
+            site, old = now.site(mac), tag_of(before, mac, lane)
+            v = min(_v(before, lane, site), _v(now, lane, site))
             if site == before.site(mac):
-                v = min(_v(before, lane, site), _v(now, lane, site))
-                assert -score >= min(v, -was.get(mac, -v)), mac
+                assert -score >= (v if old is None else min(v, old)), mac
 
 
 def i22_a_turn_is_paid_for(before: Seen, now: Seen, book: Book, step: Step) -> None:

@@ -26,7 +26,7 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "half a token is one": (
         "_limits", "missing > 0.000001", "missing > 0.5", "fair"),
     "tokens are not spent": (
-        "_limits", "tokens_left(d) - n)", "tokens_left(d))", "aging"),
+        "_limits", "tokens_left(d) - n)", "tokens_left(d))", "fair"),
     "whoever comes back owes nothing": (
         "_tags", "if not tag or tag <= v then", "if true then", "fair"),
     "a refund is a credit": (
@@ -49,9 +49,9 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
         "sweep", "local failures = (tonumber(f[4]) or 0) + 1",
         "local failures = (tonumber(f[4]) or 0)", "fair"),
     "one attempt too many": (
-        "fail", "failures >= C.max_attempts", "failures > C.max_attempts", "fair"),
+        "fail", "elseif failures >= C.max_attempts", "elseif failures > C.max_attempts", "fair"),
     "one defer too few": (
-        "defer", "defers > C.max_defers", "defers >= C.max_defers", "seed"),
+        "defer", "if defers > C.max_defers", "if defers >= C.max_defers", "seed"),
     "one task over the limit": (
         "_admission", "if count >= limit then", "if count > limit then", "fair"),
     "the low mark is one too high": (

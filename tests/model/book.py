@@ -67,6 +67,7 @@ class Book:
         live = self.these("pending", "leased", "running", "delayed")
         times = [time for e in live for time in (e.lease_until, e.due_at, e.expires_at)]
         times += [*self.backoffs.values(), *(turn.deadline for turn in self.turns.values())]
+        times += [kept.until for kept in self.gate.receipts.values()]
         return sorted({time for time in times if time >= self.now})
 
     # In.

@@ -118,6 +118,8 @@ class Machine(Program):
     def a_lost_turn_opens_nothing(self, pick: int, kind: type[Any]) -> None:
         """I10: a token that is not that of the device's open turn."""
         mac, lane, token = self.lost_turns[pick % len(self.lost_turns)]
+        if self.book.turns and pick % 2:
+            mac, lane = sorted(self.book.turns)[pick % len(self.book.turns)]
         held = self.book.turns.get((mac, lane))
         if held is None or held.token != token:
             self.refused(kind(mac, lane, token), "TURN_LOST")
@@ -256,6 +258,16 @@ class Machine(Program):
                 self.a_worker_stops(("host:1:a", "host:2:b")[pick % 2])
             case 6 if pick < 16:
                 self.migrate(("fair", "aging")[pick % 2])
+            case 7 if self.book.gate.receipts:
+                self.a_key_ends(pick)
+
+    def a_key_ends(self, pick: int) -> None:
+        """I18: a key is sent again in the millisecond in which its time is over, or beside it."""
+        receipts = sorted(self.book.gate.receipts.items())
+        key, kept = receipts[pick % len(receipts)]
+        self.time_passes(max(0, kept.until + pick % 3 - 1 - self.book.now))
+        self.every_promise_is_kept()
+        self.enqueue(pick, 0, 0, "", 0, key)
 
     def reconcile(self) -> None:
         """Q28: after a sweep, which does what time alone asks for, nothing is to be mended."""

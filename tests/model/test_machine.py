@@ -56,6 +56,8 @@ def prove(
             deadline=None,
             max_examples=examples // share,
             phases=phases,
+            # Else it looks for twice as many programs after the first that fails.
+            report_multiple_bugs=False,
             stateful_step_count=STEPS,
             suppress_health_check=list(hypothesis.HealthCheck),
         ),

@@ -44,7 +44,8 @@ done
 trap 'rm -f "$lock"' EXIT
 if is_fresh; then exit 0; fi
 
-if ! is_new_enough "$venv/bin/python"; then
+# One that was interrupted while it was made has a Python, and no pip.
+if ! is_new_enough "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     python=$(find_python)
     say "making $venv with $("$python" --version)"
     rm -rf "$venv"

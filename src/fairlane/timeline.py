@@ -27,7 +27,7 @@ def timeline(record: TaskRecord) -> tuple[Happening, ...]:
     attempt = record.attempt
     told = [Happening("accepted", record.created_at_ms, detail=f"in lane {record.lane}")]
     if record.claimed_at_ms:
-        earlier = f"after {_counted(record)}" if record.failures or record.defers else ""
+        earlier = f"after {attempt - 1} earlier" if attempt > 1 else ""
         told.append(Happening("claimed", record.claimed_at_ms, attempt, detail=earlier))
     if record.started_at_ms >= record.claimed_at_ms > 0:
         told.append(Happening("started", record.started_at_ms, attempt, record.worker))
@@ -41,8 +41,3 @@ def timeline(record: TaskRecord) -> tuple[Happening, ...]:
 def _why(record: TaskRecord) -> str:
     last = record.error.strip().rpartition("\n")[2][:200]
     return ": ".join(filter(None, (record.cause, last)))
-
-
-def _counted(record: TaskRecord) -> str:
-    counts = ((record.failures, "failed or lost"), (record.defers, "deferred"))
-    return ", ".join(f"{count} {what}" for count, what in counts if count)

@@ -113,6 +113,31 @@ def test_a_bad_line_is_named_and_nothing_of_its_batch_is_sent(
     assert shell.client.run(verbs.InspectTotals()).pending == 0
 
 
+def test_of_a_file_with_a_bad_line_nothing_is_sent(shell: Shell, tmp_path: Path) -> None:
+    good = json.dumps({"mac": mac(1), "task_type": "text"})
+    file = tmp_path / "tasks.ndjson"
+    file.write_text(f"{good}\n" * 1_500 + '{"mac": "zz", "task_type": "text"}\n')
+    done = shell.run("enqueue", "--file", str(file))
+    assert "line 1501: mac:" in str(done.exception)
+    assert "nothing was sent" in str(done.exception)
+    assert shell.client.run(verbs.InspectTotals()).counts.get("accepted", 0) == 0
+
+
+def test_of_a_stream_it_is_told_what_was_sent_before_a_bad_line(shell: Shell) -> None:
+    good = json.dumps({"mac": mac(1), "task_type": "text"})
+    command = f"(yes '{good}' | head -n 1500; echo nonsense) | {' '.join(COMMAND)} enqueue --file -"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=environment(shell.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "line 1501: it is no JSON" in done.stderr
+    assert "sent before: 200 accepted, 0 known, 800 refused, 0 failed" in done.stderr
+    assert shell.client.run(verbs.InspectTotals()).pending == 200
+
+
 def test_tasks_are_searched(shell: Shell) -> None:
     shell.bury(2)
     shell.client.enqueue(mac(1), "text", {}, task_id="first")
@@ -162,6 +187,9 @@ def test_dead_letters_by_filter(shell: Shell) -> None:
     assert shell.told("dead", "redrive", "--cause", "crash", "--yes")["done"] == 1
     assert shell.client.task(other).state == "pending"
     assert shell.run("dead", "drop", one).stdout == "1 of 1 dropped\n"
+    again = shell.run("dead", "drop", one, "nope")
+    assert (again.exit_code, again.stdout) == (1, "0 of 2 dropped\n")
+    assert "2 are no dead letters" in again.stderr
     assert shell.told("dead", "list") == []
 
 
@@ -218,6 +246,7 @@ def test_who_looks_makes_no_store(tmp_path: Path) -> None:
         ["tasks"],
         ["enqueue", mac(1), "text"],
         ["dead", "list"],
+        ["doctor"],
     ):
         done = subprocess.run(
             [*COMMAND, *arguments],

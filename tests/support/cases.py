@@ -156,7 +156,10 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Devices: _after(_queued, verbs.Devices()),
     verbs.DoomFiles: _after(_stored, verbs.DoomFiles()),
     verbs.Drop: _after(_dead, verbs.Drop(["a", "b"])),
-    verbs.Enqueue: _after(_nothing, verbs.Enqueue(mac(1), LANE, {"a": 1}, task_id="a")),
+    verbs.Enqueue: _after(
+        _nothing,
+        verbs.Enqueue(mac(1), LANE, {"a": 1}, task_id="a", traceparent=f"00-{1:032x}-{1:016x}-01"),
+    ),
     verbs.EnqueueMany: _after(
         _queued,
         verbs.EnqueueMany([verbs.Enqueue(mac(3), LANE, {"at": at}, task_id=at) for at in "xyx"]),

@@ -28,7 +28,14 @@ def test_a_life_step_by_step() -> None:
 def test_a_start_of_an_earlier_attempt_is_not_told_as_this_ones() -> None:
     again = replace(RUNNING, state=TaskState.LEASED, attempt=2, claimed_at_ms=200, failures=1)
     assert events(again) == [("accepted", 100, 0), ("claimed", 200, 2)]
-    assert timeline(again)[-1].detail == "after 1 failed or lost"
+    assert timeline(again)[-1].detail == "after 1 earlier"
+
+
+def test_what_an_attempt_came_to_is_not_told_before_it() -> None:
+    once = replace(RUNNING, state=TaskState.FAILED, failures=1, cause="bad", ended_at_ms=130)
+    assert [(each.event, each.detail) for each in timeline(once)[1:]] == [
+        ("claimed", ""), ("started", ""), ("failed", "bad"),
+    ]  # fmt: skip
 
 
 def test_why_it_ended_or_waits() -> None:

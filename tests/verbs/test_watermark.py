@@ -39,6 +39,7 @@ def test_a_watermark_ends_20_s_after_it_was_published(store: Store) -> None:
 
 
 def test_the_drain_rate_is_measured_from_what_ended(store: Store) -> None:
+    store.enqueue(1)
     store.run(verbs.Watermark())
     for _ in range(10):
         store.finish(store.running())
@@ -46,6 +47,28 @@ def test_the_drain_rate_is_measured_from_what_ended(store: Store) -> None:
     assert store.run(verbs.Watermark()).drained_per_hour == 600
     store.clock.advance(60_000)
     assert store.run(verbs.Watermark()).drained_per_hour == 420, "30 % of the new, 70 % of the old"
+
+
+def test_who_has_nothing_to_do_is_not_slow(store: Store) -> None:
+    store.run(verbs.Watermark())
+    store.finish(store.running())
+    store.clock.advance(60_000)
+    assert store.run(verbs.Watermark()).drained_per_hour == 0, "nobody knows yet"
+
+    store.enqueue(1, 100)
+    store.clock.advance(15_000)
+    store.run(verbs.Watermark())
+    for _ in range(10):
+        store.finish(store.running())
+    store.clock.advance(60_000)
+    assert store.run(verbs.Watermark()).drained_per_hour == 600
+    for leased in store.claim(100):
+        store.start(leased)
+        store.finish(leased)
+    store.clock.advance(15_000)
+    busy = store.run(verbs.Watermark()).drained_per_hour
+    store.clock.advance(600_000)
+    assert store.run(verbs.Watermark()).drained_per_hour == busy > 600
 
 
 def test_twice_publishes_again_from_the_later_clock(store: Store) -> None:

@@ -6,6 +6,7 @@ by --yes where nobody can be asked.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -124,6 +125,9 @@ def _act(
         click.echo(f"{len(chosen)} would be {done_name}")
     else:
         click.echo(f"{done} of {len(chosen)} {done_name}")
+    if done < len(chosen) and not given["dry_run"]:
+        click.echo(f"{len(chosen) - done} are no dead letters, or are none any more", err=True)
+        sys.exit(1)
 
 
 def _ids(client: Client, given: dict[str, Any]) -> Iterator[str]:

@@ -20,9 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from fairlane.cli.opened import opened, settings_here
 from fairlane.cli.settings import without_opinions
 from fairlane.cli.table import show
-from fairlane.client import Client
 from fairlane.errors import FairlaneError, StoreUnavailable
 from fairlane.services.check import counted
 from fairlane.services.examination import Examination, examine
@@ -48,7 +48,7 @@ def doctor(*, repair: bool, acknowledge: bool, as_json: bool) -> None:
     Exit status: 0 nothing has failed (what was repaired is well), 1 something has, 69 the store is
     not there, or does not let you in.
     """
-    settings = Settings.from_env()
+    settings = settings_here()
     try:
         report = _report(settings, acknowledge=acknowledge)
     except StoreUnavailable as error:
@@ -73,9 +73,9 @@ def doctor(*, repair: bool, acknowledge: bool, as_json: bool) -> None:
 
 def _report(settings: Settings, *, acknowledge: bool) -> Report:
     """Return the report on store and processes. Raises StoreUnavailable."""
-    with Client(settings) as client:
+    with opened(settings) as client:
         if acknowledge:
-            with Client(without_opinions(settings)) as other:
+            with opened(without_opinions(settings)) as other:
                 noted = other.run(Acknowledge())
             said = "taken note of the store's loss" if noted else "there is no loss to take note of"
             click.echo(said, err=True)
@@ -87,7 +87,7 @@ def _report(settings: Settings, *, acknowledge: bool) -> Report:
 
 def _examined(settings: Settings, *, repair: bool) -> tuple[Examination, list[Check]]:
     """Look at every invariant, and mend what is wrong if asked; what is left is looked at again."""
-    with Client(without_opinions(settings)) as client:
+    with opened(without_opinions(settings)) as client:
         with _bar() as progress:
             examination = examine(client, repair=repair, progress=progress)
             left = examination

@@ -1,6 +1,7 @@
 """`fairlane enqueue`: tasks from the command line, or a line each from a file.
 
-The rule: a line that is none stops before anything of its batch is sent, and is named.
+The rule: a line that is none is named, and said with it is what was sent before: of a file nothing,
+since all of it is looked at first; of a stream the lines of the thousands before it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import IO, Any, Final, TypeVar
@@ -20,6 +21,7 @@ from fairlane.cli.opened import opened
 from fairlane.cli.output import bar, tell_line
 from fairlane.errors import FairlaneError, InvalidData
 from fairlane.model import Receipt, Refusal
+from fairlane.settings import Settings
 from fairlane.verbs import Enqueue
 from fairlane.verbs.accept import MAX_ITEMS
 
@@ -53,7 +55,8 @@ def enqueue(
     """Send a task of the device MAC: DATA is a JSON object, {} when left out, or - for stdin.
 
     With --file, a task a line: a JSON object with mac, task_type, data, and if you like task_id,
-    ttl_seconds, cost_seconds, site, idempotency_key. Exit status 1 when some were refused.
+    ttl_seconds, cost_seconds, site, idempotency_key. Exit status 1 when some were refused, 2 when a
+    line is no task: then nothing was sent of a file, and of a stream what the error says.
     """
     if file is not None:
         if mac is not None or any(given.values()):
@@ -88,13 +91,14 @@ def _send_file(file: IO[str], *, as_json: bool) -> int:
     """Send what a file holds; return the exit status."""
     counts: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
-    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     with opened() as client, bar("enqueue", None) as done:
         client.ping()
-        for batch in _batches(lines):
-            items = [_item(number, line) for number, line in batch]
-            for (number, _), item in zip(batch, items, strict=True):
-                _named(number, partial(item.args, client.settings))
+        if file.seekable():
+            for batch in _batches(file):
+                _items(batch, client.settings, "nothing was sent")
+            file.seek(0)
+        for batch in _batches(file):
+            items = _items(batch, client.settings, f"sent before: {_sum(counts)}")
             for verdict in client.enqueue_many(items):
                 kind = _kind(verdict)
                 counts[kind] += 1
@@ -104,15 +108,28 @@ def _send_file(file: IO[str], *, as_json: bool) -> int:
                     tell_line(_told(verdict))
             done(len(batch))
     why = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
-    said = ", ".join(
-        f"{counts[kind]} {kind}" for kind in ("accepted", "known", "refused", "failed")
-    )
-    click.echo(said + (f" ({why})" if why else ""), err=as_json)
+    click.echo(_sum(counts) + (f" ({why})" if why else ""), err=as_json)
     return 1 if counts["refused"] or counts["failed"] else 0
 
 
-def _batches(lines: Iterable[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
-    rest = iter(lines)
+def _sum(counts: Mapping[str, int]) -> str:
+    kinds = ("accepted", "known", "refused", "failed")
+    return ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in kinds)
+
+
+def _items(batch: Sequence[tuple[int, str]], settings: Settings, sent: str) -> list[Enqueue]:
+    """Return the tasks of lines. Raises InvalidData that names the line, and what was sent."""
+    try:
+        items = [_item(number, line) for number, line in batch]
+        for (number, _), item in zip(batch, items, strict=True):
+            _named(number, partial(item.args, settings))
+    except InvalidData as error:
+        raise InvalidData(f"{error}; {sent}") from error
+    return items
+
+
+def _batches(file: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
+    rest = ((number, line) for number, line in enumerate(file, 1) if line.strip())
     while batch := list(islice(rest, MAX_ITEMS)):
         yield batch
 

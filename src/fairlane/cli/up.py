@@ -146,5 +146,6 @@ def _listener(port: int | None, say: Callable[[str], None]) -> Iterator[socket.s
                 f"cannot listen on port {port}: {error.strerror}; name another with --port"
             ) from error
         listener = listen(DEFAULT_HOST, 0)
+        say(f"port {DEFAULT_PORT} is taken; HTTP has another one")
     with listener:
         yield listener

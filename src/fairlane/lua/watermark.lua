@@ -25,14 +25,19 @@ local ended = 0
 for i = 1, 5 do
   ended = ended + (tonumber(totals[i]) or 0)
 end
-local f = call('HMGET', CAPACITY, 'ended', 'ended_at', 'drained_per_hour')
+-- Who has nothing to do is not slow: without a backlog before and now, a rate can only rise.
+local waiting = tonumber(call('GET', GLOBAL_PENDING)) or 0
+local f = call('HMGET', CAPACITY, 'ended', 'ended_at', 'drained_per_hour', 'waited')
 local rate, since = num(f[3]) or 0, now - (num(f[2]) or now)
 if since >= 1000 then
   local measured = (ended - num(f[1])) * 3600000 / since
-  rate = math.floor(rate == 0 and measured or rate + (measured - rate) * 0.3)
+  if (rate > 0 and measured > rate) or (waiting > 0 and (num(f[4]) or 0) > 0) then
+    rate = math.floor(rate == 0 and measured or rate + (measured - rate) * 0.3)
+  end
 end
 if since >= 1000 or not f[2] then
-  call('HSET', CAPACITY, 'ended', ended, 'ended_at', now, 'drained_per_hour', rate)
+  call('HSET', CAPACITY, 'ended', ended, 'ended_at', now, 'drained_per_hour', rate, 'waited',
+    waiting)
 end
 
 local leased = 0
@@ -40,7 +45,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   leased = leased + call('ZCARD', INFLIGHT .. lane_of(name).suffix)
 end
 local watermark = cjson.encode({
-  total_pending = tonumber(call('GET', GLOBAL_PENDING)) or 0,
+  total_pending = waiting,
   mac_count = call('ZCARD', MACS),
   active_workers = call('ZCOUNT', WORKERS, '(' .. now, '+inf'),
   overloaded_macs = call('SCARD', OVERLOADED),

@@ -26,7 +26,13 @@ def _consumers(found: Probe) -> Iterator[Check]:
         elif serving and not offered:
             why = "; ".join(sorted({worker.reason for worker in serving} - {""}))
             said = f"{counted(len(serving), 'worker')}, no slots: {why or 'no reason given'}{waits}"
-            yield Check(name, Verdict.WARN, said, "see `fairlane workers`, or start more")
+            step = "see `fairlane workers`, or start more"
+            if "offers again" in why:
+                step = (
+                    "lighten the machine, start workers elsewhere, or let them work all the same: "
+                )
+                step += "FAIRLANE_PAUSE_PERCENT=100 FAIRLANE_RESUME_PERCENT=100"
+            yield Check(name, Verdict.WARN, said, step)
         else:
             yield Check(
                 name, Verdict.OK, f"{counted(len(serving), 'worker')}, {counted(offered, 'slot')}"

@@ -149,7 +149,7 @@ class _Found:
     def _waits(self) -> tuple[str, int, str]:
         behind = round(self.ahead.tasks)
         if self.slots == 0:
-            step = "`fairlane workers` tells why, or start one: `fairlane worker`"
+            step = "`fairlane doctor` tells why, and what to do"
             return "no_worker", 0, f"no worker offers a slot in lane {self.lane}; {step}"
         if behind == 0 and self.credits == 0:
             full = f"the lane's {self.slots} slots are taken ({self.leased} leased)"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import threading
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,8 +45,11 @@ log = logging.getLogger("fairlane.publish")
 _PERSISTENT: Final = 2
 
 
-#: The task of a message that is only a form; its id and attempt stand nowhere else in one.
-_NOBODY: Final = Leased("fairlane-nobody", 987_654_321, "", "")
+#: The task of a message that is only a form; its id and attempt are drawn, so that no name of a
+#: queue or type has them in it.
+_NOBODY: Final = Leased(
+    f"nobody-{secrets.token_hex(8)}", 10**17 + secrets.randbelow(10**17), "", ""
+)
 #: LPUSH where the server's memory is full: a message is small, and what it starts makes room.
 _PUSH: Final = "#!lua flags=allow-oom\nreturn redis.call('LPUSH', KEYS[1], unpack(ARGV))"
 

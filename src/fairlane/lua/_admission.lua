@@ -4,7 +4,7 @@
 -- The levels that admission compares, read once a script; the caller counts what it accepts.
 local function read_levels()
   local f = call('HMGET', SITES_PENDING, ':all', ':full', ':store')
-  return { pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, sited = num(f[1]) or 0,
+  return { pending = count(call('GET', GLOBAL_PENDING)) or 0, sited = num(f[1]) or 0,
     full = f[2], store = f[3], crossed = 0, sites = {} }
 end
 
@@ -154,7 +154,7 @@ local function retry_after_ms(reason, pending, low)
     return 15000
   elseif reason == 'store_full' then
     -- Percents of memory, which is taken for that of what is pending.
-    local waiting = tonumber(call('GET', GLOBAL_PENDING)) or 0
+    local waiting = count(call('GET', GLOBAL_PENDING)) or 0
     pending, low = waiting, waiting * low / pending
   end
   if reason == 'device_full' then

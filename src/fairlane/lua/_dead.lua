@@ -12,14 +12,18 @@ local function bury(d, id, from, cause, detail)
   end
   call('LPUSH', DEAD_LETTER, id)
   if call('LLEN', DEAD_LETTER) > C.dead_letter_cap then
-    call('DEL', TASK .. call('RPOP', DEAD_LETTER))
-    call('HINCRBY', TOTALS, 'dead_dropped', 1)
+    local dropped = TASK .. call('RPOP', DEAD_LETTER)
+    -- The list may name what is no dead letter, if another program wrote it.
+    if redis.pcall('HGET', dropped, 'state') == 'dead' then
+      call('DEL', dropped)
+    end
+    add_to(TOTALS, 'dead_dropped', 1)
   end
 end
 
 -- Count and tell what is no task's end: an entry of a list that leads to nothing, or elsewhere.
 local function note_corrupt(mac, L, id, detail)
-  call('HINCRBY', TOTALS, 'corrupt', 1)
+  add_to(TOTALS, 'corrupt', 1)
   emit('corrupt', mac, L.name, id, detail)
 end
 
@@ -46,7 +50,7 @@ local function quarantine(d, id, from, detail)
   end
   call('HSET', key, 'mac', d.mac, 'lane', d.lane.name, 'created_at', created or now,
     'expires_at', now)
-  call('HINCRBY', TOTALS, 'corrupt', 1)
+  add_to(TOTALS, 'corrupt', 1)
   bury(d, id, from, 'corrupt', detail)
 end
 

@@ -163,7 +163,7 @@ local function count_leases(d, n)
     round.leases[suffix] = (round.leases[suffix] or 0) + n
     return
   end
-  local left = call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
+  local left = add_to(VIRTUAL .. suffix, 'leased', n)
   if left < 0 then
     -- Another program changed whose the task was.
     call('HSET', VIRTUAL .. suffix, 'leased', 0)
@@ -177,10 +177,10 @@ end
 -- Pending tasks of a site came or went; `default` is what the others leave of all.
 local function count_site(site, delta)
   if site ~= 'default' and delta ~= 0 then
-    if call('HINCRBY', SITES_PENDING, ':all', delta) == 0 then
+    if add_to(SITES_PENDING, ':all', delta) == 0 then
       call('HDEL', SITES_PENDING, ':all')
     end
-    if call('HINCRBY', SITES_PENDING, site, delta) == 0 then
+    if add_to(SITES_PENDING, site, delta) == 0 then
       call('HDEL', SITES_PENDING, site, 'full:' .. site)
     end
   end
@@ -194,8 +194,8 @@ local function count_pending(d, delta)
   if round then
     round.pending = round.pending + delta
   else
-    call('INCRBY', GLOBAL_PENDING, delta)
-    call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
+    add_pending(delta)
+    add_to(VIRTUAL .. d.lane.suffix, 'pending', delta)
   end
   count_site(d.site, delta)
   if total > limit then

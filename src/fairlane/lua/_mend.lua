@@ -16,8 +16,8 @@ local function mend_counts(mac, right)
   for _, here in ipairs(right.lanes) do
     local d, own, delta = here.d, here.d.lane.field, here.pending - here.d.pending
     if delta ~= 0 then
-      call('HINCRBY', VIRTUAL .. d.lane.suffix, 'pending', delta)
-      call('INCRBY', GLOBAL_PENDING, delta)
+      add_to(VIRTUAL .. d.lane.suffix, 'pending', delta)
+      add_pending(delta)
       count_site(site, delta)
     end
     if own ~= '' then

@@ -32,7 +32,7 @@ end
 local function rank(d, tag)
   local L, oldest = d.lane, d.oldest or now
   call('ZADD', place_of(d).schedule, C.policy == 'fair' and -tag
-    or aging_score(oldest, d.turn, call('HINCRBY', VIRTUAL .. L.suffix, 'arrivals', 1)), d.mac)
+    or aging_score(oldest, d.turn, add_to(VIRTUAL .. L.suffix, 'arrivals', 1)), d.mac)
   call('ZADD', WAITING .. L.suffix, math.max(oldest, d.served), d.mac)
   set_floor(d)
 end

@@ -124,7 +124,7 @@ local function audit_sums()
   end
   local total = call('ZCARD', DEADLINES)
   note({ 'SET', GLOBAL_PENDING, total }, 'global_pending',
-    tonumber(call('GET', GLOBAL_PENDING)) or 0, total)
+    count(call('GET', GLOBAL_PENDING)) or 0, total)
   local lanes, pending, extras = count_all_pending()
   local slots = count_reported()
   for name in string.gmatch(C.lanes, '[^,]+') do

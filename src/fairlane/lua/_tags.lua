@@ -85,7 +85,7 @@ end
 local function weigh(e, weight, sign)
   local extra = math.floor((weight - 1) * 1000000 + 0.5)
   if extra ~= 0 then
-    call('HINCRBY', e.order.virtual, e.order.extra, sign * extra)
+    add_to(e.order.virtual, e.order.extra, sign * extra)
   end
 end
 
@@ -98,7 +98,7 @@ local function count_work(order, used)
     local extra = order.extra and num(call('HGET', order.virtual, order.extra)) or 0
     -- No weight is under 0.001; what else would come of a store that somebody wrote to?
     local weights = math.max(entrants * 1000000 + extra, entrants * 1000)
-    call('HINCRBY', order.virtual, order.work, math.floor(used * 1000000 / weights))
+    add_to(order.virtual, order.work, math.floor(used * 1000000 / weights))
   end
 end
 
@@ -270,14 +270,14 @@ local function end_round(L)
   each_part(round.inflight, function(...) call('ZADD', INFLIGHT .. L.suffix, ...) end)
   each_part(round.deadlines, function(...) call('ZREM', DEADLINES, ...) end)
   if round.pending ~= 0 then
-    call('INCRBY', GLOBAL_PENDING, round.pending)
-    call('HINCRBY', virtual, 'pending', round.pending)
+    add_pending(round.pending)
+    add_to(virtual, 'pending', round.pending)
   end
   if round.taken > 0 then
-    call('HINCRBY', virtual, 'turns', round.taken)
+    add_to(virtual, 'turns', round.taken)
   end
   for suffix, n in pairs(round.leases) do
-    call('HINCRBY', VIRTUAL .. suffix, 'leased', n)
+    add_to(VIRTUAL .. suffix, 'leased', n)
   end
   for _, order in pairs(round.orders) do
     write_order(order)

@@ -24,6 +24,38 @@ local function count(stored)
   return value
 end
 
+-- When a task expires; one whose time was spoiled begins anew, for its end must not be lost.
+local function expiry(stored)
+  return num(stored) or now + C.task_ttl_ms
+end
+
+-- What a counter begins anew with that cannot be added to: what is no count, or too large. A step
+-- that stops half way costs a task, a wrong count only a repair. Other errors are thrown on.
+local function anew(refused, by)
+  if string.find(refused.err, 'WRONGTYPE', 1, true) or string.find(refused.err, 'OOM', 1, true) then
+    error(refused)
+  end
+  return math.max(0, by)
+end
+
+local function add_to(key, field, by)
+  local sum = redis.pcall('HINCRBY', key, field, by)
+  if type(sum) == 'table' then
+    sum = anew(sum, by)
+    call('HSET', key, field, sum)
+  end
+  return sum
+end
+
+local function add_pending(by)
+  local sum = redis.pcall('INCRBY', GLOBAL_PENDING, by)
+  if type(sum) == 'table' then
+    sum = anew(sum, by)
+    call('SET', GLOBAL_PENDING, sum)
+  end
+  return sum
+end
+
 local function may_become(from, to)
   return TRANSITIONS[from] and string.find(TRANSITIONS[from], to, 1, true)
 end
@@ -48,7 +80,7 @@ end
 -- A final state: recorded once, counted, told, and kept for result_ttl_ms (a dead one for longer).
 local function conclude(id, from, to, mac, lane, detail, ...)
   move(id, from, to, 'ended_at', now, ...)
-  call('HINCRBY', TOTALS, to, 1)
+  add_to(TOTALS, to, 1)
   emit(to, mac, lane, id, detail)
   if to ~= 'dead' then
     call('PEXPIRE', TASK .. id, C.result_ttl_ms)

@@ -9,6 +9,6 @@
 local id, sweeps, lost = compare_epoch(ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5])
 
 if ARGV[6] == '1' then
-  sweeps = call('HINCRBY', EPOCH, 'sweeps', 1)
+  sweeps = add_to(EPOCH, 'sweeps', 1)
 end
 return { id, sweeps, now, lost }

@@ -14,7 +14,7 @@ if not d then
   return nil
 end
 leave(d)
-local token = call('HINCRBY', VIRTUAL .. L.suffix, 'tokens', 1)
+local token = add_to(VIRTUAL .. L.suffix, 'tokens', 1)
 local deadline = now + C.turn_lease_ms
 call('SET', active_key(d), token, 'PX', C.active_ttl_ms)
 call('ZADD', TURNS, deadline, d.turn_id)

@@ -26,7 +26,7 @@ local L = d.lane
 if f[1] == 'running' then
   count_times(L, f[6], f[12], f[11], now, not (f[13] or f[5]), defers > C.max_defers)
 end
-call('HINCRBY', TOTALS, 'deferred:' .. L.name, 1)
+add_to(TOTALS, 'deferred:' .. L.name, 1)
 call('HSET', TASK .. id, 'defers', defers, 'deferred_attempt', attempt)
 if defers > C.max_defers then
   save(d, 0)
@@ -36,12 +36,12 @@ if defers > C.max_defers then
 end
 local due = now + spread_ms(id, backoff_ms(defers, C.defer_backoff_base_ms, C.defer_backoff_max_ms))
 if scope == 'task' then
-  delay(d, id, f[1], due, num(f[7]), 'error', reason)
+  delay(d, id, f[1], due, expiry(f[7]), 'error', reason)
 else
   call('HDEL', TASK .. id, 'paid')
   move(id, f[1], 'pending', 'due_at', due, 'error', reason)
   push(d, id, num(f[6]), false)
-  call('ZADD', DEADLINES, num(f[7]), id)
+  call('ZADD', DEADLINES, expiry(f[7]), id)
   local backoff = BACKOFF .. L.suffix
   call('ZADD', backoff, 'GT', due, d.mac)
   call('HSET', d.meta, L.field .. 'unschedulable_until', call('ZSCORE', backoff, d.mac))

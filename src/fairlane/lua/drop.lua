@@ -13,7 +13,7 @@ for at = 2, #ARGV do
     call('LREM', DEAD_LETTER, 1, id)
     emit('dropped', call('HGET', TASK .. id, 'mac') or '', '', id)
     call('DEL', TASK .. id)
-    call('HINCRBY', TOTALS, 'dead_dropped', 1)
+    add_to(TOTALS, 'dead_dropped', 1)
   end
   reply[#reply + 1] = dead and 1 or 0
 end

@@ -43,7 +43,7 @@ if not reason then
   reason, pending, limit, low = refusal(read_levels(), d, site, d.whole.total)
 end
 if reason then
-  call('HINCRBY', TOTALS, 'refused_' .. reason, 1)
+  add_to(TOTALS, 'refused_' .. reason, 1)
   return { 'refused', reason, pending, limit, retry_after_ms(reason, pending, low) }
 end
 
@@ -66,7 +66,7 @@ if file ~= '' then
   call('ZADD', FILE .. file, now, id)
 end
 call('ZADD', DEADLINES, expires, id)
-call('HINCRBY', TOTALS, 'accepted', 1)
+add_to(TOTALS, 'accepted', 1)
 keep_receipt(given, id, now)
 save(d, 1)
 if queued == 1 and seat(d) then

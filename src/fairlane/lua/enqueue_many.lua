@@ -86,11 +86,11 @@ for _ = 1, #ARGV do
 end
 
 for reason, count in pairs(refused) do
-  call('HINCRBY', TOTALS, 'refused_' .. reason, count)
+  add_to(TOTALS, 'refused_' .. reason, count)
 end
 if #deadlines > 0 then
   call('ZADD', DEADLINES, unpack(deadlines))
-  call('HINCRBY', TOTALS, 'accepted', #deadlines / 2)
+  add_to(TOTALS, 'accepted', #deadlines / 2)
 end
 for _, d in ipairs(order) do
   if #d.ids > 0 then

@@ -84,7 +84,7 @@ local function add_sites()
     local gap = (until_tag + tonumber(others[at + 1])) / UNITS_PER_MS
     if others[at] ~= d.site and gap > 0 then
       local pending = num(call('HGET', SITES_PENDING, others[at]))
-        or math.max(0, (tonumber(call('GET', GLOBAL_PENDING)) or 0)
+        or math.max(0, (count(call('GET', GLOBAL_PENDING)) or 0)
           - (num(call('HGET', SITES_PENDING, ':all')) or 0))
       local ms = math.min(pending * mean, gap)
       tasks, ahead, most = tasks + math.ceil(ms / mean), ahead + ms, most + gap
@@ -94,7 +94,7 @@ end
 
 local function add_older()
   -- `aging` serves the oldest first: those of all lanes that expire sooner, by the lane's part.
-  local all = math.max(1, tonumber(call('GET', GLOBAL_PENDING)) or 1)
+  local all = math.max(1, count(call('GET', GLOBAL_PENDING)) or 1)
   local here = num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0
   tasks = math.floor(call('ZCOUNT', DEADLINES, '-inf', '(' .. (f[8] or '0')) * here / all)
   ahead, most = tasks * mean, here * mean

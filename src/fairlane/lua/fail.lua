@@ -36,6 +36,6 @@ elseif failures >= C.max_attempts then
 end
 local due = now + spread_ms(id,
   backoff_ms(failures, C.retry_backoff_base_ms, C.defer_backoff_max_ms))
-delay(d, id, 'running', due, num(f[7]), 'error', detail, 'cause', cause)
+delay(d, id, 'running', due, expiry(f[7]), 'error', detail, 'cause', cause)
 make_room(d)
 return { 'delayed', due }

@@ -8,5 +8,9 @@ local leased = 0
 for name in string.gmatch(C.lanes, '[^,]+') do
   leased = leased + call('ZCARD', INFLIGHT .. lane_of(name).suffix)
 end
-return { tonumber(call('GET', GLOBAL_PENDING)) or 0, leased, call('ZCARD', DELAYED),
-  call('LLEN', DEAD_LETTER), call('HGETALL', TOTALS) }
+local totals = call('HGETALL', TOTALS)
+for at = 2, #totals, 2 do
+  totals[at] = count(totals[at]) or 0
+end
+return { count(call('GET', GLOBAL_PENDING)) or 0, leased, call('ZCARD', DELAYED),
+  call('LLEN', DEAD_LETTER), totals }

@@ -4,5 +4,5 @@
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
-local pending, over = tonumber(call('GET', GLOBAL_PENDING)) or 0, call('SCARD', OVERLOADED)
+local pending, over = count(call('GET', GLOBAL_PENDING)) or 0, call('SCARD', OVERLOADED)
 return { (pending > C.max_total_pending or over > 0) and 1 or 0, pending, over }

@@ -18,7 +18,7 @@ end
 local d = device(f[3], lane_of(f[4]))
 end_lease(d, id, num(f[5]), used_since(f[6]))
 save(d, 0)
-call('HINCRBY', TOTALS, 'corrupt', 1)
+add_to(TOTALS, 'corrupt', 1)
 bury(d, id, 'running', 'corrupt', detail)
 make_room(d)
 return 1

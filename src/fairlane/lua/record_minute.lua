@@ -38,7 +38,7 @@ end
 -- The waits of the tasks, and what each device was charged for them: the sum, and that of squares.
 local waits, work = {}, {}
 for _, event in ipairs(starts()) do
-  local id, attempt = string.match(event.tasks, '^(.+)%.(%d+)$')
+  local id, attempt = string.match(event.tasks or '', '^(.+)%.(%d+)$')
   local f = redis.pcall('HMGET', TASK .. (id or ''), 'created_at', 'started_at', 'paid')
   if attempt == '1' and num(f[1]) and num(f[2]) then
     waits[#waits + 1] = math.max(0, f[2] - f[1])
@@ -65,23 +65,23 @@ end
 
 local row = { recorded_at = now, waits = #waits, wait_p50 = percentile(0.5),
   wait_p99 = percentile(0.99), devices = devices, shares = shares, squares = squares,
-  noise = noise, pending = tonumber(call('GET', GLOBAL_PENDING)) or 0, leased = 0,
+  noise = noise, pending = count(call('GET', GLOBAL_PENDING)) or 0, leased = 0,
   delayed = call('ZCARD', DELAYED), dead_letters = call('LLEN', DEAD_LETTER), refused = 0 }
 local totals = call('HGETALL', TOTALS)
 for at = 1, #totals, 2 do
   if string.sub(totals[at], 1, 8) == 'refused_' then
-    row.refused = row.refused + totals[at + 1]
+    row.refused = row.refused + (count(totals[at + 1]) or 0)
   end
 end
 for _, name in ipairs({ 'accepted', 'done', 'failed', 'dead', 'expired', 'cancelled' }) do
-  row[name] = num(call('HGET', TOTALS, name)) or 0
+  row[name] = count(call('HGET', TOTALS, name)) or 0
 end
 local lanes = {}
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
   local leased = call('ZCARD', INFLIGHT .. L.suffix)
-  lanes[name] = { num(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
-    num(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
+  lanes[name] = { count(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
+    count(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
   row.leased = row.leased + leased
 end
 row.lanes = lanes

@@ -30,7 +30,7 @@ for at = 2, #ARGV do
     push(d, id, now, false)
     call('ZADD', DEADLINES, now + C.task_ttl_ms, id)
     move(id, 'dead', 'pending', 'created_at', now, 'expires_at', now + C.task_ttl_ms)
-    call('HINCRBY', TOTALS, 'redriven', 1)
+    add_to(TOTALS, 'redriven', 1)
     save(d, 1)
     if seat(d) then
       ring()

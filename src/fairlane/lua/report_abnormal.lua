@@ -11,7 +11,7 @@ end
 if length > C.abnormal_cap then
   dropped = length - C.abnormal_cap
   call('LTRIM', ABNORMAL, dropped, -1)
-  call('HINCRBY', TOTALS, 'abnormal_dropped', dropped)
+  add_to(TOTALS, 'abnormal_dropped', dropped)
 end
 call('PEXPIRE', ABNORMAL, C.abnormal_ttl_ms)
 return { length - dropped, dropped }

@@ -67,7 +67,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
   left = left - ended - back - admitted
 end
 if #lost > 0 then
-  call('HINCRBY', TOTALS, 'lost_leases', #lost)
+  add_to(TOTALS, 'lost_leases', #lost)
   emit('lease_lost', '', '', table.concat(lost, ' '))
 end
 

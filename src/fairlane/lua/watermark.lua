@@ -26,7 +26,7 @@ for i = 1, 5 do
   ended = ended + (tonumber(totals[i]) or 0)
 end
 -- Who has nothing to do is not slow: without a backlog before and now, a rate can only rise.
-local waiting = tonumber(call('GET', GLOBAL_PENDING)) or 0
+local waiting = count(call('GET', GLOBAL_PENDING)) or 0
 local f = call('HMGET', CAPACITY, 'ended', 'ended_at', 'drained_per_hour', 'waited')
 local rate, since = num(f[3]) or 0, now - (num(f[2]) or now)
 if since >= 1000 then

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from fairlane.client import Client
-from fairlane.errors import FairlaneError
+from fairlane.errors import FairlaneError, StoreUnavailable
 from fairlane.faults import fault
 from fairlane.model import Claimed, Leased
 from fairlane.services.janitor import Janitor
@@ -147,9 +147,18 @@ class LedDispatcher:
         if not self._leads:
             return
         if now - self._swept_at >= self._janitor.every_s:
-            self._janitor.step()
             self._swept_at = now
+            self._tidy()
         self._dispatcher.step()
+
+    def _tidy(self) -> None:
+        """Let the janitor work; what it cannot do keeps no task from being handed out."""
+        try:
+            self._janitor.step()
+        except StoreUnavailable:
+            raise
+        except FairlaneError as error:
+            log.error("the janitor: %s; `fairlane doctor` looks for what is wrong", error)
 
     def leave(self) -> None:
         """Give up the lead, so that the next one need not wait for the lease."""

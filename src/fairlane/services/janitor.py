@@ -7,8 +7,10 @@ janitors may run at once.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from fairlane.client import Client
+from fairlane.errors import FairlaneError, StoreUnavailable
 from fairlane.model import Swept
 from fairlane.model import Watermark as Level
 from fairlane.services.filekeeper import delete_files
@@ -37,20 +39,33 @@ class Janitor:
         self._steps = 0
 
     def step(self) -> None:
-        """Take back what is due, and every so often purge and publish."""
-        sweep(self._client)
+        """Take back what is due, and every so often purge and publish.
+
+        What fails keeps nothing else from being done; the first that failed is raised at the end.
+        """
+        due: list[Callable[[Client], object]] = [sweep]
         if self._steps % self._purge_every == 0:
-            purge(self._client)
-            delete_files(self._client)
+            due += [purge, delete_files]
         if self._steps % self._publish_every == 0:
-            publish(self._client)
+            due.append(publish)
         self._steps += 1
+        failed: FairlaneError | None = None
+        for chore in due:
+            try:
+                chore(self._client)
+            except StoreUnavailable:
+                raise
+            except FairlaneError as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
 
 def publish(client: Client) -> Level:
     """Publish the watermark and return it; record the minute for the history, once."""
+    level = client.run(Watermark())
     client.run(RecordMinute())
-    return client.run(Watermark())
+    return level
 
 
 def sweep(client: Client) -> int:

@@ -137,6 +137,28 @@ def test_what_follows_a_body_is_bounded_too(http: httpx.Client) -> None:
     assert sends(http, 1)
 
 
+@pytest.mark.parametrize("field", ["authorization", "sec-fetch-site"])
+def test_a_trailer_is_no_part_of_the_head(http: httpx.Client, field: str) -> None:
+    """What says who sends a request counts in its head only, and a trailer's fields are counted."""
+    token = b"Authorization: %b\r\n" % http.headers["authorization"].encode()
+    trailer = token if field == "authorization" else b"Sec-Fetch-Site: cross-site\r\n"
+    body = b'{"mac":"02:00:00:00:00:01","task_type":"text","data":{}}'
+    request = (
+        b"POST /v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n%b"
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n%b\r\n"
+    )
+    head = b"" if field == "authorization" else token
+    status = b"401" if field == "authorization" else b"202"
+    with dial(http, request % (head, len(body), body, trailer)) as line:
+        assert line.recv(4_096).split()[1] == status
+        # The next head of the connection is one again.
+        line.sendall(b"GET /v1/tasks HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%b\r\n" % token)
+        assert b"HTTP/1.1 200" in rest_of(line)
+    many = request % (token, len(body), body, b"X-A: a\r\n" * HEAD_FIELDS)
+    with dial(http, many) as line:
+        assert b" 202 " not in rest_of(line)
+
+
 def test_a_large_body_is_no_large_head(http: httpx.Client) -> None:
     """Also in pieces, and with the next head in the same piece as its end."""
     body = b'{"mac":"02:00:00:00:00:01","task_type":"text","data":{"t":"%b"}}' % (b"x" * 100_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlane import verbs
+from fairlane.verbs.search import FEW_LOOKED
 from support.issuer import SECRET, issued
 from support.service import Service, bearer, is_problem
 from support.store import mac
@@ -82,6 +83,28 @@ def test_each_role_finds_what_it_may_see(store_url: str) -> None:
         assert found(lab, mac=mac(1)) == ["one"]
         assert refused(lab)
         assert refused(lab, mac=mac(2))
+    finally:
+        service.close()
+
+
+def test_who_is_one_of_many_looks_at_few_entries_a_call(store_url: str) -> None:
+    service = Service(store_url, token_secret=SECRET)
+    try:
+        for number in range(FEW_LOOKED + 100):
+            service.store.enqueue(mac(number), "text", {})
+        viewer, producer = issued(service, "viewer"), issued(service, "producer")
+        device = issued(service, "device", mac(0))
+        for token, looked in ((viewer, 0), (producer, FEW_LOOKED), (device, FEW_LOOKED)):
+            for query in ({"q": "zzz"}, {"state": "done", "q": "zzz"}):
+                page = service.ask("GET", PATH, params=query, headers=bearer(token)).json()
+                if looked:
+                    assert page["looked"] <= looked, query
+                    assert page["finished"] or page["next_cursor"]
+                else:
+                    assert page["looked"] > FEW_LOOKED
+        # The bound is what ends the producer's first call.
+        page = service.ask("GET", PATH, params={"q": "zzz"}, headers=bearer(producer)).json()
+        assert (page["looked"], page["finished"]) == (FEW_LOOKED, False)
     finally:
         service.close()
 

@@ -100,6 +100,9 @@ class Connection(HttpToolsProtocol):
         self._untold = 0
         self._chunk = 0
         self._is_told = False
+        #: Whether the head is whole: what comes then as a field is of a trailer.
+        self._is_whole = False
+        self._trailers = 0
         self._refused: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -130,15 +133,26 @@ class Connection(HttpToolsProtocol):
         if self._all.is_idle(self) and not self.transport.is_closing():
             self._all.opens(self, self.loop.time())
 
+    def on_message_begin(self) -> None:
+        """Await the fields of a head."""
+        self._is_whole, self._trailers = False, 0
+        super().on_message_begin()
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field. Raises for one too many, which the parser passes on."""
-        if len(self.headers) >= HEAD_FIELDS:
+        """Take a field. Raises for one too many, which the parser passes on.
+
+        Those of a trailer are counted and dropped: they say nothing about who sends the request.
+        """
+        if len(self.headers) + self._trailers >= HEAD_FIELDS:
             self._refuse()
-        super().on_header(name, value)
+        if self._is_whole:
+            self._trailers += 1
+        else:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin the request of a whole head."""
-        self._is_told = True
+        self._is_told = self._is_whole = True
         if self._untold + self._chunk > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
             self._refuse()
         self._all.leaves(self)

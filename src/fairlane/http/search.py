@@ -22,7 +22,7 @@ from fairlane.http.openapi import Mac, problems
 from fairlane.http.sentence import sentence
 from fairlane.mac import canonical
 from fairlane.model import TaskRecord, TaskState
-from fairlane.verbs.search import TaskPage, TaskQuery, search
+from fairlane.verbs.search import FEW_LOOKED, MOST_LOOKED, TaskPage, TaskQuery, search
 
 router = APIRouter(route_class=StrictRoute, tags=["tasks"])
 
@@ -104,9 +104,10 @@ async def find_tasks(request: Request, asked: Annotated[Search, Query()]) -> Fou
     """
     gate: Gate = request.app.state.gate
     async with within_limit():
+        reader = caller(request)
         named = None if asked.mac is None else canonical(asked.mac)
-        mac = await _held_to(caller(request), named, gate)
-        page = await _found(gate, asked.query(mac), asked.cursor, asked.limit)
+        mac = await _held_to(reader, named, gate)
+        page = await _found(gate, asked, mac, MOST_LOOKED if reader.role in READERS else FEW_LOOKED)
     return FoundTasks(
         tasks=[*map(_told, page.tasks)],
         looked=page.looked,
@@ -116,11 +117,13 @@ async def find_tasks(request: Request, asked: Annotated[Search, Query()]) -> Fou
     )
 
 
-async def _found(gate: Gate, query: TaskQuery, cursor: str, limit: int) -> TaskPage:
+async def _found(gate: Gate, asked: Search, mac: str | None, most: int) -> TaskPage:
     if not gate.client.is_open:
         # Which lanes there are is the store's word.
         await gate.ask(gate.client.ping())
-    steps = search(query, gate.client.settings, cursor=cursor, limit=limit)
+    steps = search(
+        asked.query(mac), gate.client.settings, cursor=asked.cursor, limit=asked.limit, most=most
+    )
     try:
         step = next(steps)
         while True:

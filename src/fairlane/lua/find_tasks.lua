@@ -72,19 +72,22 @@ local function says(text)
   return text and string.find(string.lower(text), words, 1, true)
 end
 
+-- An error may be long: it is read of those only that all else speaks for.
+local function has_words(id, f)
+  return words == '' or says(id) == 1 or says(f[2]) or says(f[3]) or says(f[4])
+    or says(call('HGET', TASK .. id, 'error'))
+end
+
 local function is_meant(id, f, told)
   local created = num(f[5]) or 0
   return (state == '' or f[1] == state) and (not told or f[1] == told)
     and (mac == '' or f[2] == mac) and (task_type == '' or f[3] == task_type)
     and (cause == '' or f[4] == cause) and created >= after and (before == 0 or created < before)
-    and (words == '' or says(id) == 1 or says(f[2]) or says(f[3]) or says(f[4]) or says(f[6]))
+    and has_words(id, f)
 end
 
 -- Only what is asked for is read of all that are looked at.
 local ASKED = { 'state', 'mac', 'task_type', 'cause', 'created_at' }
-if words ~= '' then
-  ASKED[6] = 'error'
-end
 local FIELDS = { 'state', 'mac', 'task_type', 'cause', 'created_at', 'error', 'lane', 'expires_at',
   'attempt', 'failures', 'defers', 'claimed_at', 'started_at', 'ended_at', 'due_at', 'worker' }
 

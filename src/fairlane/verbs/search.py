@@ -26,6 +26,8 @@ from fairlane.verbs.verb import Arg, Verb, pairs, storable, text
 LOOK: Final = 200
 #: Entries that one search looks at before it answers.
 MOST_LOOKED: Final = 5_000
+#: The same for a caller of whom there are many.
+FEW_LOOKED: Final = 400
 _MAX_MS: Final = 10**15
 _OF_LANE: Final = ("inflight", "queue")
 _POSITIONS: Final = {
@@ -137,9 +139,16 @@ class FindTasks(Verb[Found]):
 
 
 def search(
-    query: TaskQuery, settings: Settings, *, cursor: str = "", limit: int = 50
+    query: TaskQuery,
+    settings: Settings,
+    *,
+    cursor: str = "",
+    limit: int = 50,
+    most: int = MOST_LOOKED,
 ) -> Generator[FindTasks, Found, TaskPage]:
     """Yield the steps of a search, be sent what each found, return what there is.
+
+    It looks at `most` entries at most.
 
     What runs comes first, then what waits, what has ended, and the dead letters. Raises InvalidData
     for a cursor that no search answered, and what FindTasks raises.
@@ -156,14 +165,16 @@ def search(
         if source == "id":
             position, asked = query.words, replace(query, words="")
         left = limit - len(tasks)
-        found = yield FindTasks(source, asked, lane, position, limit=left)
+        found = yield FindTasks(
+            source, asked, lane, position, look=min(LOOK, most - looked), limit=left
+        )
         tasks |= {record.task_id: record for record in found.tasks}
         looked += found.looked
         since_ms = found.oldest_event_ms or since_ms
         if source == "id" and found.tasks:
             break
         at, position = (at, found.position) if found.position else (at + 1, "")
-        if at < len(plan) and (len(tasks) >= limit or looked >= MOST_LOOKED):
+        if at < len(plan) and (len(tasks) >= limit or looked >= most):
             return TaskPage(tuple(tasks.values()), looked, _cursor(at, position), since_ms)
     return TaskPage(tuple(tasks.values()), looked, "", since_ms)
 

@@ -242,7 +242,7 @@ def test_trouble_is_told_and_its_end_is_a_snapshot(watched: Any) -> None:
         watcher = await on.feed.watch("")
         await told(watcher)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("fairlane.http.gate.LIMIT_S", 0.0)
+            patch.setattr(on.feed._gate, "_at_once", 0)
             await on.feed.look()
             await on.feed.look()
         assert (await told(watcher))[1:] == ("trouble", {"code": "STORE_UNAVAILABLE"})

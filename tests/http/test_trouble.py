@@ -67,7 +67,7 @@ def test_a_store_that_hangs_is_a_503_in_time_for_every_route(service: Service, o
         ("GET", f"/v1/devices/{mac(1)}", {}),
         ("PATCH", f"/v1/devices/{mac(1)}", {"json": {"weight": 2}}),
         ("GET", "/v1/dead-letters", {}),
-        ("POST", "/v1/dead-letters:drop", {"json": {"filter": {}}}),
+        ("POST", "/v1/dead-letters:drop", {"json": {"filter": {}, "all": True}}),
         ("GET", "/v1/lanes", {}),
         ("GET", "/v1/workers", {}),
         ("GET", "/v1/watermark", {}),

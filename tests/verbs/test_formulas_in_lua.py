@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -32,11 +33,21 @@ def evaluate(server: Server, expression: str, chosen: Settings | None = None) ->
             keys,
             f"local C, call, now = {{ {table} }}, redis.call, {NOW_MS}",
             "local function fail(code, detail) return redis.error_reply(code .. detail) end",
-            *definitions().values(),
+            *needed(expression),
             f"return cjson.encode({expression})",
         ]
     )
     return json.loads(server.client.eval(source, 0))
+
+
+def needed(expression: str) -> list[str]:
+    """Return the shared definitions that an expression needs: all would be too many for one."""
+    wanted, blocks = set(re.findall(r"\w+", expression)), []
+    for name, block in reversed(definitions().items()):
+        if name in wanted:
+            blocks.append(block)
+            wanted.update(re.findall(r"\w+", block))
+    return blocks[::-1]
 
 
 @CALMLY

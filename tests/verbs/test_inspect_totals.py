@@ -33,6 +33,7 @@ def test_every_way_to_end_is_counted_once(open_store: Open) -> None:
         "cancelled": 1,
         "expired": 1,
         "refused_device_full": 1,
+        f"deferred:{LANE}": 1,
     }
     assert (totals.pending, totals.leased, totals.delayed, totals.dead_letters) == (3, 1, 1, 1)
     assert totals.lost() == 0

@@ -194,7 +194,7 @@ local function count_pending(d, delta)
   if round then
     round.pending = round.pending + delta
   else
-    add_pending(delta)
+    add_to(GLOBAL_PENDING, nil, delta)
     add_to(VIRTUAL .. d.lane.suffix, 'pending', delta)
   end
   count_site(d.site, delta)

@@ -17,7 +17,7 @@ local function mend_counts(mac, right)
     local d, own, delta = here.d, here.d.lane.field, here.pending - here.d.pending
     if delta ~= 0 then
       add_to(VIRTUAL .. d.lane.suffix, 'pending', delta)
-      add_pending(delta)
+      add_to(GLOBAL_PENDING, nil, delta)
       count_site(site, delta)
     end
     if own ~= '' then

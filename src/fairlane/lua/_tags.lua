@@ -270,7 +270,7 @@ local function end_round(L)
   each_part(round.inflight, function(...) call('ZADD', INFLIGHT .. L.suffix, ...) end)
   each_part(round.deadlines, function(...) call('ZREM', DEADLINES, ...) end)
   if round.pending ~= 0 then
-    add_pending(round.pending)
+    add_to(GLOBAL_PENDING, nil, round.pending)
     add_to(virtual, 'pending', round.pending)
   end
   if round.taken > 0 then

@@ -29,29 +29,20 @@ local function expiry(stored)
   return num(stored) or now + C.task_ttl_ms
 end
 
--- What a counter begins anew with that cannot be added to: what is no count, or too large. A step
--- that stops half way costs a task, a wrong count only a repair. Other errors are thrown on.
-local function anew(refused, by)
-  if string.find(refused.err, 'WRONGTYPE', 1, true) or string.find(refused.err, 'OOM', 1, true) then
-    error(refused)
-  end
-  return math.max(0, by)
-end
-
+-- Add to a counter, of a hash if there is a field. What is no count, or too large, begins anew: a
+-- step that stops half way costs a task, a wrong count only a repair. Other errors are thrown on.
 local function add_to(key, field, by)
-  local sum = redis.pcall('HINCRBY', key, field, by)
-  if type(sum) == 'table' then
-    sum = anew(sum, by)
-    call('HSET', key, field, sum)
+  local sum = field and redis.pcall('HINCRBY', key, field, by) or redis.pcall('INCRBY', key, by)
+  if type(sum) ~= 'table' then
+    return sum
+  elseif string.find(sum.err, 'WRONGTYPE', 1, true) or string.find(sum.err, 'OOM', 1, true) then
+    error(sum)
   end
-  return sum
-end
-
-local function add_pending(by)
-  local sum = redis.pcall('INCRBY', GLOBAL_PENDING, by)
-  if type(sum) == 'table' then
-    sum = anew(sum, by)
-    call('SET', GLOBAL_PENDING, sum)
+  sum = math.max(0, by)
+  if field then
+    call('HSET', key, field, sum)
+  else
+    call('SET', key, sum)
   end
   return sum
 end

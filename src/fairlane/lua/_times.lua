@@ -8,7 +8,7 @@ local BOUNDS_MS = {
   2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000, 300000, 1800000,
 }
 
-local NUMBERS = 4 * (#BOUNDS_MS + 2)
+local NUMBERS = 8 + 4 * #BOUNDS_MS
 
 -- Add to a packed value `by` at the place (from 0) of each pair, in their order.
 local function add_packed(packed, places)

@@ -15,10 +15,12 @@ if before and tonumber(string.match(before, '^%d+')) == minute then
   return 0
 end
 
--- Sixteen looks, spread over the minute, at 32 events each. The stream has the server's clock.
+-- Sixteen looks, spread over the minute, at 32 events each. The stream has the server's clock; of a
+-- virtual one the minute ends with the last event.
 local function starts()
-  local time, found = call('TIME'), {}
-  local from = time[1] * 1000 + math.floor(time[2] / 1000) - 60000
+  local latest = ARGV[1] ~= '0' and call('XREVRANGE', EVENTS, '+', '-', 'COUNT', 1)[1]
+  local from = (latest and tonumber(string.match(latest[1], '^%d+')) or now) - 59999
+  local found = {}
   for part = 0, 15 do
     local first = string.format('%.0f', from + part * 3750)
     local last = string.format('%.0f', from + part * 3750 + 3749)

@@ -54,7 +54,9 @@ def test_a_search_that_is_none(service: Service) -> None:
         assert is_problem(service.ask("GET", f"{PATH}?{query}"), 422, "INVALID_REQUEST")
     for mac_ in ("zz", ""):
         assert is_problem(service.ask("GET", f"{PATH}?mac={mac_}"), 422, "INVALID_MAC")
-    assert is_problem(service.ask("GET", f"{PATH}?cursor=x"), 422, "INVALID_DATA")
+    for forged in ("x", "0~abc~foo", "0~nan~foo", "0~-~foo", "0~(5~a", "0~0x10~a", "3~0-0"):
+        answer = service.ask("GET", PATH, params={"cursor": forged})
+        assert is_problem(answer, 422, "INVALID_DATA"), forged
 
 
 def test_each_role_finds_what_it_may_see(store_url: str) -> None:

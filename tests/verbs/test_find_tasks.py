@@ -183,3 +183,11 @@ def test_what_cannot_be_asked(store: Store) -> None:
 def test_twice_reads_again(store: Store, many: Sequence[str]) -> None:
     with store.unchanged():
         assert found(store) == found(store)
+
+
+def test_a_capital_that_is_no_ascii_is_found_as_it_stands(store: Store) -> None:
+    leased = store.running()
+    store.run(verbs.Fail(leased.task_id, leased.attempt, "boom", "Ärger im GERÄT", final=True))
+    for words in ("Ärger", "gerÄt", "ÄRGER"):
+        found = store.run(verbs.FindTasks("id", TaskQuery(words=words), position=leased.task_id))
+        assert [task.task_id for task in found.tasks] == [leased.task_id], words

@@ -30,14 +30,16 @@ MOST_LOOKED: Final = 5_000
 FEW_LOOKED: Final = 400
 _MAX_MS: Final = 10**15
 _OF_LANE: Final = ("inflight", "queue")
+#: A member of a sorted set, behind its score as the server writes it.
+_SCORED: Final = r"(-?(inf|[0-9]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?) [!-~]{1,128})?"
 _POSITIONS: Final = {
     "id": "[!-~]{1,128}",
-    "inflight": r"(\S{1,40} [!-~]{1,128})?",
-    "delayed": r"(\S{1,40} [!-~]{1,128})?",
-    "deadlines": r"(\S{1,40} [!-~]{1,128})?",
+    "inflight": _SCORED,
+    "delayed": _SCORED,
+    "deadlines": _SCORED,
     "queue": "([0-9]{1,9})?",
     "dead": "([0-9]{1,9})?",
-    "ended": "([0-9]{1,19}-[0-9]{1,19})?",
+    "ended": "((?!0+-0+$)[0-9]{1,19}-[0-9]{1,19})?",
 }
 _ENDED: Final = (TaskState.DONE, TaskState.FAILED, TaskState.EXPIRED, TaskState.CANCELLED)
 _CURSOR: Final = re.compile(r"([0-9]{1,2})~([!-~]{0,180})")
@@ -124,7 +126,7 @@ class FindTasks(Verb[Found]):
             storable(query.cause),
             checked_count("created_after_ms", query.created_after_ms, _MAX_MS),
             checked_count("created_before_ms", query.created_before_ms, _MAX_MS),
-            storable(query.words).lower(),
+            storable(query.words).encode().lower().decode(),
         )
 
     def decode(self, reply: Any) -> Found:

@@ -98,12 +98,13 @@ def test_system_at_the_global_limit(open_store: Open) -> None:
 
 def test_retry_after_follows_the_measured_drain_rate(open_store: Open) -> None:
     store = open_store(max_per_mac_pending=1)
+    store.enqueue(1)
+    store.run(verbs.Configure(mac(1), paused=True))  # a backlog all the while
     store.run(verbs.Watermark())
     for _ in range(60):
-        store.finish(store.running())
+        store.finish(store.running(2))
     store.clock.advance(60_000)
     store.run(verbs.Watermark())
-    store.enqueue(1)
     refusal = try_one(store, 1)
     assert isinstance(refusal, Refusal)
     assert refusal.retry_after_ms == 1_000, "3,600 an hour: a place a second"

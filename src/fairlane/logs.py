@@ -2,7 +2,8 @@
 
 The rule: the code speaks to the standard library's loggers, and only here is it decided how a line
 looks. Every line of JSON has when, level, logger, role and what was bound (request_id, task_id,
-attempt). No line has a secret: what is written is masked last, tracebacks too.
+attempt). No line has a secret: what is written is masked, tracebacks too; of a line of JSON it is
+each value before it is encoded, so that the line stays JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TextIO
 from urllib.parse import urlsplit
 
@@ -37,7 +38,7 @@ MASK: Final = "***"
 _SECRETS: Final = re.compile(
     r"(://[^/\s:@'\"]*:)[^/\s@'\"]+(?=@)"
     r"|((?i:bearer) +)[\w.~+/=-]{8,}"
-    r"|((?i:[?&]token=|\bpassword=|\bsecret=))[^&\s'\"]+"
+    r"|((?i:[?&]token=|password=|secret=))[^&\s'\"]+"
     r"|(\beyJ)[\w-]{8,}\.[\w-]+\.[\w-]*"
 )
 
@@ -99,17 +100,30 @@ def formatter(settings: Settings, role: str) -> logging.Formatter:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         told_by,
     ]
-    return Masked(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=chain,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(sort_keys=True),
-            ],
-        ),
-        mask,
+
+    def masked(_: Any, __: str, event: EventDict) -> EventDict:
+        return {name: _without_secrets(value, mask) for name, value in event.items()}
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=chain,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            masked,
+            structlog.processors.JSONRenderer(sort_keys=True),
+        ],
     )
+
+
+def _without_secrets(value: Any, mask: Callable[[str], str]) -> Any:
+    """Return a value of a line as JSON can have it, each text in it masked."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {mask(str(name)): _without_secrets(part, mask) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_secrets(part, mask) for part in value]
+    return mask(value if isinstance(value, str) else repr(value))
 
 
 class _Text(logging.Formatter):

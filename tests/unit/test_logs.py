@@ -93,6 +93,18 @@ def test_no_line_has_a_secret(lines: Any, log_format: str) -> None:
         assert len(told(stream)) == 2
 
 
+@pytest.mark.parametrize(
+    "said",
+    ['GET /password=a"b 401', 'secret=a","level":"x', "password=\\", "?sentinel_password=hunter22"],
+)
+def test_a_masked_line_is_still_json(lines: Any, said: str) -> None:
+    stream = lines(log_format="json")
+    log.warning("%s", said, extra={"parts": [said, {"of": said}]})
+    (line,) = told(stream)
+    assert "***" in line["event"]
+    assert "hunter22" not in stream.getvalue()
+
+
 def test_what_is_no_secret_stays() -> None:
     mask = masking(Settings())
     for text in ("redis://127.0.0.1:6379/0", "bearer of news", "at 12:30@noon", "eyJ", "a:b@c"):

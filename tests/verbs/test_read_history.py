@@ -52,6 +52,19 @@ def test_a_store_that_came_back_older_counts_from_where_it_is(store: Store) -> N
     assert store.run(verbs.ReadHistory())[0].enqueued == 0
 
 
+@pytest.mark.parametrize("row", ["{minute} no JSON", "{minute} {{}}", "{minute}", b"{minute} \xff"])
+def test_a_row_that_cannot_be_read_darkens_no_other(store: Store, row: str | bytes) -> None:
+    record(store, 4)
+    spoilt = (store.clock.now_ms - 2 * MINUTE_MS) // MINUTE_MS
+    written = row.decode("latin-1") if isinstance(row, bytes) else row
+    store.redis.hset(
+        store.keys.name("HISTORY"),
+        str(spoilt % 1_440),
+        written.format(minute=spoilt).encode("latin-1"),
+    )
+    assert [minute.enqueued for minute in store.run(verbs.ReadHistory())] == [1, 2]
+
+
 @pytest.mark.parametrize("minutes", [0, 1_440, 1.5])
 def test_what_cannot_be_asked(store: Store, minutes: int) -> None:
     store.refuses(InvalidData, verbs.ReadHistory(minutes))

@@ -6,10 +6,11 @@ and nothing else: the next row counts from the last one that there is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 
@@ -65,6 +66,10 @@ class Minute:
         return self.done + self.failed + self.dead + self.expired + self.cancelled
 
 
+#: What is empty in Lua is a list in JSON.
+Empty = Annotated[list[Any], msgspec.Meta(max_length=0)]
+
+
 class _Row(msgspec.Struct, frozen=True):
     recorded_at: float
     accepted: int
@@ -83,8 +88,7 @@ class _Row(msgspec.Struct, frozen=True):
     shares: float
     squares: float
     noise: float
-    # A lane can have no name that is a number: what is empty in Lua is a list in JSON.
-    lanes: dict[str, tuple[int, int, int]] | list[Any] = field(default_factory=dict)
+    lanes: dict[str, tuple[int, int, int]] | Empty = field(default_factory=dict)
     wait_p50: float | None = None
     wait_p99: float | None = None
 
@@ -114,7 +118,7 @@ class RecordMinute(Verb[bool]):
 class ReadHistory(Verb[tuple[Minute, ...]]):
     """Read the history: a row for each of the last minutes that has one, oldest first.
 
-    Raises InvalidData for more than a day.
+    A row that cannot be read is left out. Raises InvalidData for more than a day.
     """
 
     minutes: int = 60
@@ -126,8 +130,15 @@ class ReadHistory(Verb[tuple[Minute, ...]]):
 
     def decode(self, reply: Any) -> tuple[Minute, ...]:
         """Return the minutes, each as what came since the row before."""
-        rows = [_decode(text(row).partition(" ")[2]) for row in reply]
+        rows = list(_readable(reply))
         return tuple(_minute(before, after) for before, after in pairwise(rows))
+
+
+def _readable(rows: Iterable[Any]) -> Iterator[_Row]:
+    for row in rows:
+        # Another program may have written it, and the other minutes are none the worse for it.
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            yield _decode(text(row).partition(" ")[2])
 
 
 def _minute(before: _Row, after: _Row) -> Minute:

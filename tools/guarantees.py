@@ -31,6 +31,7 @@ PARTS: Final[Mapping[str, str]] = {
     "S": "Store",
     "N": "Network",
     "F": "Failover",
+    "H": "The HTTP service",
     "M": "Another broker",
     "K": "Random kills",
     "R": "The default settings",

@@ -72,7 +72,15 @@ class Node:
 
     def role(self) -> str:
         """Return what the server says that it is."""
-        return str(self.redis.info("replication")["role"])
+        return str(self.replication()["role"])
+
+    def replication(self) -> dict[str, Any]:
+        """Return what the server says of its replication; a demotion closes its connections."""
+        try:
+            told: dict[str, Any] = self.redis.info("replication")
+        except redis.ConnectionError:
+            told = self.redis.info("replication")
+        return told
 
     def kill(self) -> None:
         """Kill the server (-9)."""

@@ -96,10 +96,10 @@ class Watched:
         primary, replica = self.primary(), self.replica()
 
         def has_all() -> None:
-            info = replica.redis.info("replication")
+            info = replica.replication()
             assert info["role"] == "slave", info
             assert info["master_link_status"] == "up", info
-            ours = primary.redis.info("replication")["master_repl_offset"]
+            ours = primary.replication()["master_repl_offset"]
             assert info["slave_repl_offset"] == ours, info
 
         eventually_passes(has_all, timeout_s)

@@ -46,8 +46,7 @@ def test_a_client_finds_the_next_primary_by_itself(store: Watched) -> None:
         store.replicated()
         libraries = after.redis.execute_command("FUNCTION", "LIST")
         assert libraries, "functions are replicated"
-        with store.sentinel() as sentinel:
-            sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
+        store.fails_over()
         store.becomes_primary(after)
         eventually(lambda: before.role() == "slave", 60.0)
         second = accepted(client)
@@ -76,8 +75,7 @@ def test_an_async_client_does_the_same(store: Watched) -> None:
         async with AsyncClient.from_url(store.url) as client:
             first = await accepted_async(client)
             store.replicated()
-            with store.sentinel() as sentinel:
-                sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
+            store.fails_over()
             store.becomes_primary(after)
             second = await accepted_async(client)
             for task_id in (first, second):

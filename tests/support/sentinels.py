@@ -87,6 +87,20 @@ class Watched:
         primary = self.primary()
         return next(node for node in self.nodes if node is not primary)
 
+    def fails_over(self) -> None:
+        """Ask a sentinel for a failover, as soon as it finds the replica good enough."""
+
+        def is_taken() -> None:
+            try:
+                with self.sentinel() as sentinel:
+                    sentinel.execute_command("SENTINEL", "FAILOVER", SERVICE)
+            except redis.ResponseError as error:
+                if "NOGOODSLAVE" in str(error):
+                    raise AssertionError(str(error)) from error
+                raise
+
+        eventually_passes(is_taken, 60.0)
+
     def becomes_primary(self, node: Node, timeout_s: float = 60.0) -> None:
         """Wait until the sentinels name a server, and it is one."""
         eventually(lambda: self.primary() is node and node.role() == "master", timeout_s)

@@ -121,9 +121,12 @@ TABLE: Final[tuple[Key, ...]] = (
     _key("PROCESSES", "processes", "", "ZSet, TTL lease_ms", "process by when its word is void",
          "1,000", "announce, withdraw"),
     _key("CAPACITY", "capacity", "", "Hash",
-         "slots, pool, mean run time and histograms of times per lane; mean run time per task type "
-         "and size class; workers with a GPU; the measured drain rate",
+         "slots, pool and mean run time per lane; mean run time per task type and size class; "
+         "workers with a GPU; the measured drain rate",
          "a few fields per lane and task type", "heartbeat, finish, sweep, watermark"),
+    _key("TIMES", "times", _LANE, "String",
+         "histograms of how long tasks waited, were on their way, ran, and took in all: 72 8-byte "
+         "counts", "576 bytes per lane", "finish, fail, defer, cancel, sweep"),
     _key("TOKEN", "token:", "<token_id>", "Hash",
          "role, mac, site, name, issued_at, expires_at, revoked_at of an issued token",
          "gone a minute after the token's end", "issue_token, revoke_token"),

@@ -37,7 +37,7 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
         "claim of 10: tasks",
         "sweep of 50 lost: tasks",
         "sweep, nothing due",
-        "purge of 200: tasks",
+        "purge of 50: tasks",
     ]
     assert [(row["what"], row["beside"]) for row in rows] == [
         *(("enqueue", beside) for beside in besides),

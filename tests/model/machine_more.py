@@ -338,7 +338,7 @@ class Machine(Program):
         self.client.run(verbs.Sweep(100))
         seen = self.seen()
         kept = {self.keys.name(lua) for lua in LASTING}
-        kept |= {self.keys.lane("VIRTUAL", lane) for lane in self.lanes}
+        kept |= {self.keys.lane(lua, lane) for lua in ("VIRTUAL", "TIMES") for lane in self.lanes}
         # A record goes when its retention is over.
         kept |= {self.keys.task(task) for task in seen.tasks if seen.lives_ms(task) > 0}
         assert set(seen.raw) <= kept, f"left at rest: {set(seen.raw) - kept}"

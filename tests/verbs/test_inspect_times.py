@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fairlane import verbs
 from fairlane.model import Histogram
 from support.store import Store
@@ -107,11 +109,24 @@ def test_the_second_run_of_an_end_counts_nothing(store: Store) -> None:
     assert times(store) == before
 
 
-def test_what_another_release_counted_otherwise_begins_anew(store: Store) -> None:
-    store.redis.hset(store.keys.name("CAPACITY"), "took:text", "12 bytes")
-    assert not times(store)
+def test_what_another_program_spoiled_begins_anew(store: Store) -> None:
     store.finish(store.running())
-    assert sums(store)["run"] == (1, 0)
+    store.redis.setrange(store.keys.lane("TIMES", "text"), 0, b"\xff" * 576)
+    store.finish(store.running())
+    assert sums(store) == {"wait": (1, 0), "dispatch": (1, 0), "run": (1, 0), "whole": (1, 0)}
+
+
+def test_what_is_longer_is_not_ours(store: Store) -> None:
+    store.redis.set(store.keys.lane("TIMES", "text"), b"\0" * 577)
+    assert not times(store)
+
+
+@pytest.mark.parametrize("field", ["created_at", "claimed_at"])
+def test_a_time_that_is_none_ends_its_task_and_counts_nothing(store: Store, field: str) -> None:
+    leased = store.running()
+    store.redis.hset(store.keys.task(leased.task_id), field, "nonsense")
+    assert store.finish(leased)
+    assert not times(store)
 
 
 def test_twice_reads_again(store: Store) -> None:

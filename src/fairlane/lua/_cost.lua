@@ -68,18 +68,17 @@ local function pay(d, cost, used)
 end
 
 -- Keep moving averages of how long tasks run: of the type and size, of the type, of the lane, and
--- of the device while it has tasks, which the next `save` writes; and count the times of the task.
+-- of the device while it has tasks, which the next `save` writes.
 -- What a device has used since it began to wait in the lane is what `inspect_shares` compares.
-local function learn(d, task_type, size, ran_ms, created, claimed, started, is_first)
+local function learn(d, task_type, size, ran_ms)
   local fields = { 'run_ms:' .. task_type .. ':' .. size, 'run_ms:' .. task_type,
-    'service_ms:' .. d.lane.name, 'took:' .. d.lane.name }
+    'service_ms:' .. d.lane.name }
   local before, set = call('HMGET', CAPACITY, unpack(fields)), {}
   for at = 1, 3 do
     local mean = num(before[at]) or ran_ms
     set[2 * at - 1], set[2 * at] = fields[at], string.format('%.3f', mean + (ran_ms - mean) * 0.1)
   end
-  call('HSET', CAPACITY, fields[4],
-    with_times(before[4], created, claimed, started, now, is_first, true), unpack(set))
+  call('HSET', CAPACITY, unpack(set))
   if d.whole.total > 0 or d.whole.leased > 0 then
     local own, used = task_type .. '.run_ms', d.lane.field .. 'used_ms'
     local f = call('HMGET', d.meta, own, used)

@@ -17,8 +17,8 @@ if refused then
 end
 local d, started = device(f[3], lane_of(f[4])), num(f[5]) or now
 end_lease(d, id, num(f[7]), used_since(started))
-learn(d, f[6], f[8] or 0, math.max(1, now - started), f[9], f[10], started,
-  not (f[11] or f[12]))
+learn(d, f[6], f[8] or 0, math.max(1, now - started))
+count_times(d.lane, f[9], f[10], started, now, not (f[11] or f[12]), true)
 save(d, 0)
 conclude(id, 'running', 'done', d.mac, d.lane.name, attempt, 'result', result)
 make_room(d)

@@ -20,7 +20,6 @@ log = logging.getLogger("fairlane.janitor")
 
 #: What a script may take at a time: some milliseconds, with a million devices too.
 _SWEPT = 50
-_PURGED = 50
 #: A store is taken for full no longer than this after the last look at it.
 _MEASURE_LASTS_MS = 30_000
 #: More than this in one go is left to the next step, so that a step ends.
@@ -90,7 +89,7 @@ def purge(client: Client) -> int:
     """End every task that is past its TTL, and log their ids."""
     ended = 0
     for _ in range(_MAX_ROUNDS):
-        expired = client.run(Purge(_PURGED))
+        expired = client.run(Purge())
         for task_id in expired:
             log.warning("task %s expired after its TTL", task_id)
         ended += len(expired)

@@ -115,7 +115,7 @@ class InspectTimes(_Reading, Verb[tuple[model.Histogram, ...]]):
             model.Histogram(what, text(lane), bounds_ms, numbers[at : at + size - 1],
                             numbers[at + size - 1])
             for lane, packed in zip(reply[1][::2], reply[1][1::2], strict=True)
-            for numbers in (unpack(f"<{4 * size}Q", packed),)
+            for numbers in (unpack(f">{4 * size}q", packed),)
             for what, at in zip(WHATS, range(0, 4 * size, size), strict=True)
         )  # fmt: skip
 

@@ -187,7 +187,7 @@ class Purge(Verb[tuple[str, ...]]):
     Raises InvalidData for a limit outside 1 to 1,000.
     """
 
-    limit: int = 200
+    limit: int = 50
     REPEATABLE: ClassVar[bool] = True
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:

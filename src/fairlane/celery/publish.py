@@ -37,7 +37,6 @@ from fairlane.model import Leased
 from fairlane.services.dispatcher import Publish
 from fairlane.tasktype import TaskType
 from fairlane.verbs import Defer
-from fairlane.verbs.turns import MAX_WANT
 
 log = logging.getLogger("fairlane.publish")
 
@@ -215,9 +214,9 @@ class _Entry:
 
 
 class _Line:
-    """A thread's own connection to the broker, with a pipeline that serves for all rounds.
+    """A thread's own connection to the broker, with a driver's client that serves for all rounds.
 
-    A new one makes a new driver's client, which costs more than the messages of a round.
+    A new client costs more than the messages of a round, and so does a pipeline.
     """
 
     def __init__(self, app: Celery) -> None:
@@ -226,7 +225,8 @@ class _Line:
         self._open = ExitStack()
         self._producer: Any = None
         self._sends_events = app.conf.task_send_sent_event
-        self._batch: Any = None
+        self._client: Any = None
+        self._prefix = ""
         self._declared: set[str] = set()
 
     def send(self, tasks: Sequence[Leased], forms: Mapping[str, _Form]) -> None:
@@ -240,9 +240,9 @@ class _Line:
             self._send_slowly(tasks, forms)
             return
         channel = self._producer.channel
-        if self._batch is None:
-            self._batch = channel.create_publish_batch(max_size=MAX_WANT)
-            self._open.callback(self._batch.close)
+        if self._client is None:
+            self._client = self._open.enter_context(channel.conn_or_acquire())
+            self._prefix = channel.global_keyprefix
         entries: dict[str, list[str]] = {}
         for task in tasks:
             entry = forms[task.task_type].entry(channel)
@@ -259,8 +259,7 @@ class _Line:
 
     def _push(self, entries: Mapping[str, Sequence[str]]) -> None:
         for key, texts in entries.items():
-            self._batch.pipeline.lpush(key, *texts)
-        self._batch.pipeline.execute()
+            self._client.lpush(key, *texts)
 
     def _push_into_full(self, entries: Mapping[str, Sequence[str]]) -> None:
         """Publish to a Redis at its memory limit, which accepts no more and has to drain.
@@ -268,8 +267,8 @@ class _Line:
         What was sent before it said so may go twice, and runs once.
         """
         for key, texts in entries.items():
-            self._batch.pipeline.eval(_PUSH, 1, key, *texts)
-        self._batch.pipeline.execute()
+            # kombu's client puts its prefix before the keys of the commands that it knows itself.
+            self._client.eval(_PUSH, 1, f"{self._prefix}{key}", *texts)
 
     def close(self) -> None:
         """Let go of the connection, however broken."""

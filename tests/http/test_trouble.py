@@ -21,8 +21,9 @@ from support.servers import Server
 from support.service import Service, is_problem, served
 from support.store import mac
 
-#: Promised; the rest is for a machine that is busy with other things.
-WITHIN_S = 2.0
+#: Two seconds are promised, and `tests/chaos/test_service.py` measures them under load; the rest is
+#: for a machine that is busy with other tests.
+WITHIN_S = 4.0
 
 
 @pytest.fixture(params=["valkey9", "redis7"])

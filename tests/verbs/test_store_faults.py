@@ -23,6 +23,7 @@ from fairlane.scripts import library_of
 from fairlane.verbs import Verb, every_verb
 from support.cases import case_of
 from support.eventually import eventually
+from support.ports import free_ports
 from support.proxy import Proxy
 from support.servers import KINDS, Server
 from support.store import LANE, Store, mac, receipt_of
@@ -148,7 +149,8 @@ def test_no_store_at_all(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_a_cluster_is_refused_in_one_sentence(name: str) -> None:
     """A18: of one node, too."""
-    server = Server.start(name, "--cluster-enabled", "yes")
+    (bus,) = free_ports(1)
+    server = Server.start(name, "--cluster-enabled", "yes", "--cluster-port", str(bus))
     try:
         with Client.from_url(server.url) as client:
             with pytest.raises(StoreUnsupported, match="cluster"):

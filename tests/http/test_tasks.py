@@ -201,7 +201,7 @@ def test_a_caller_of_another_machine_is_not_let_in(service: Service) -> None:
         assert is_problem(answer, 401, "UNAUTHORIZED"), path
         assert answer.headers["www-authenticate"] == "Bearer"
     dead = ("/v1/dead-letters:redrive", "/v1/dead-letters:drop")
-    for path in ("/v1/tasks", "/v1/tasks:batch", *dead):
+    for path in ("/v1/tasks", "/v1/tasks:batch", "/v1/tasks:cancel", *dead):
         assert is_problem(service.ask("POST", path, json={}), 401, "UNAUTHORIZED"), path
     assert is_problem(service.ask("PATCH", f"/v1/devices/{MAC}", json={}), 401, "UNAUTHORIZED")
     assert is_problem(service.ask("DELETE", "/v1/tasks/x"), 401, "UNAUTHORIZED")

@@ -172,6 +172,29 @@ def test_tasks_are_cancelled(shell: Shell) -> None:
     assert [row.get("code", "") for row in json.loads(several.stdout)] == ["", "TASK_NOT_FOUND"]
 
 
+def test_many_tasks_are_cancelled_by_a_filter(shell: Shell) -> None:
+    for at in range(7):
+        shell.client.enqueue(mac(at % 2), ("text", "ocr")[at == 0], {}, task_id=f"t{at}")
+    (leased,) = shell.client.run(verbs.Claim("ocr", 1)).leased
+    shell.client.run(verbs.Start("t0", leased.attempt, "worker", "run"))
+    dry = shell.told("cancel", "--device", mac(1), "--dry-run")
+    assert dry == {"matched": 3, "done": 0, "dry_run": True}
+    for unsaid in ([], ["t1", "--mac", mac(1)], ["--all", "--mac", mac(1)], ["t1", "--dry-run"]):
+        assert shell.run("cancel", *unsaid).exit_code == 2
+    unasked = shell.run("cancel", "--all")
+    assert (unasked.exit_code, "cancel 6 tasks? Say --yes" in unasked.stderr) == (2, True)
+    assert shell.run("cancel", "--mac", "0200.0000.0001", "--yes").stdout == "3 of 3 cancelled\n"
+    assert [shell.client.device(mac(at)).pending for at in (0, 1)] == [3, 0]
+    forced = shell.run("cancel", "--lane", "ocr", "--state", "running", "--yes")
+    assert (forced.exit_code, "--force" in forced.stderr) == (2, True)
+    assert (
+        shell.told("cancel", "--state", "running", "--lane", "ocr", "--force", "--yes")["done"] == 1
+    )
+    assert shell.told("cancel", "--all", "--yes") == {"matched": 3, "done": 3, "dry_run": False}
+    ended = shell.run("cancel", "--state", "done", "--yes")
+    assert "cancel pending, delayed, leased, running" in str(ended.exception)
+
+
 def test_dead_letters_by_filter(shell: Shell) -> None:
     one, other = shell.bury(1, "boom"), shell.bury(2, "crash")
     assert [row["task_id"] for row in shell.told("dead", "list")] == [other, one]

@@ -218,7 +218,11 @@ class Program(Beside):
                 self.measure(percent)
             case verbs.Finish() | verbs.Cancel() | verbs.Deregister() | verbs.Quarantine():
                 self.changes_nothing(verb, answer=False)
-            case verbs.Redrive(task_ids=ids) | verbs.Drop(task_ids=ids):
+            case (
+                verbs.Redrive(task_ids=ids)
+                | verbs.Drop(task_ids=ids)
+                | verbs.CancelMany(task_ids=ids)
+            ):
                 self.changes_nothing(verb, answer=(False,) * len(ids))
             case _:
                 self.changes_nothing(verb, answer=first)

@@ -12,7 +12,8 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fairlane import verbs
+from fairlane import TaskState, verbs
+from fairlane.verbs.cancel import OPEN, WAITING
 from model.answers import q28_reconcile_leaves_a_healthy_store
 from model.beside import a_pick
 from model.book import ENDED
@@ -178,6 +179,22 @@ class Machine(Program):
         ids = ["unknown", self.book.dead[pick % len(self.book.dead)]]
         told = self.run(verbs.Drop(ids))
         assert told == tuple(map(self.book.drop, ids))
+
+    @precondition(lambda self: self.book.entries)
+    @rule(picks=st.lists(a_pick, min_size=1, max_size=4), states=st.sampled_from([WAITING, OPEN]))
+    def cancel_many(self, picks: list[int], states: tuple[TaskState, ...]) -> None:
+        every = [*self.book.entries.values()]
+        chosen = [every[pick % len(every)] for pick in picks]
+        meant = {entry.task_id for entry in chosen if entry.state in states}
+        told = self.run(verbs.CancelMany([*(entry.task_id for entry in chosen), "unknown"], states))
+        for entry, done in zip(chosen, told, strict=False):
+            assert done == (entry.task_id in meant)
+            if done:
+                meant.remove(entry.task_id)
+                self.book.end(entry.task_id, "cancelled")
+        assert not meant
+        assert told[-1] is False
+        self.step.changed_nothing = not any(told)
 
     # Whoever comes too late.
 

@@ -143,6 +143,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
         _announced, verbs.Announce("host:2:b", is_new=True, agreed={"broker": "the store"})
     ),
     verbs.Cancel: _after(_queued, verbs.Cancel("b")),
+    verbs.CancelMany: _after(_queued, verbs.CancelMany(["b", "c", "z"])),
     verbs.CheckEpoch: _after(_epoch, verbs.CheckEpoch(Seen("e1", 1, START_MS), nonce="e2")),
     verbs.CheckDevices: _after(_running, verbs.CheckDevices([mac(1), mac(2)])),
     verbs.CheckSums: _after(_system, verbs.CheckSums()),

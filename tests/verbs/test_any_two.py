@@ -21,6 +21,7 @@ from fairlane.grant import Grant
 from fairlane.model import TaskState
 from fairlane.scripts import read
 from fairlane.verbs import Verb, every_verb
+from fairlane.verbs.cancel import OPEN
 from support.dump import Seen
 from support.invariants import check
 from support.store import LANE, Store, mac
@@ -68,6 +69,10 @@ _CALLS: Final[Mapping[str, tuple[Collection[str], Verb[Any] | Run]]] = {
     "cancel what is delayed": ({"3", LEVEL, ORDER}, verbs.Cancel("c1")),
     "cancel what is leased": ({"2", ORDER}, verbs.Cancel("b2")),
     "cancel what runs": ({"2", ORDER}, verbs.Cancel("b1", force=True)),
+    "cancel many": (
+        {"1", "2", "3", LEVEL, ORDER},
+        verbs.CancelMany(["a1", "c1", "b2", "d1", "zz"], OPEN),
+    ),
     "heartbeat": ({"2", WORKERS}, verbs.Heartbeat("w", [LANE], 4, active=[("b1", 1)])),
     "another worker": ({WORKERS}, verbs.Heartbeat("x", [LANE, "ocr"], 2)),
     "deregister": ({WORKERS}, verbs.Deregister("w")),

@@ -125,7 +125,7 @@ def test_all_that_waits_of_a_device_is_cancelled(visitor: Visitor, store: Client
     page = visitor.opens(f"/devices/{mac(1)}")
     page.get_by_role("button", name="Cancel all").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel 30 tasks").click()
-    expect(page.get_by_text("30 tasks of")).to_be_visible()
+    expect(page.get_by_text("30 of 30 tasks cancelled")).to_be_visible()
     assert (store.device(mac(1)).pending, store.device(mac(2)).pending) == (0, 30)
 
 
@@ -188,6 +188,30 @@ def test_tasks_are_found_by_state_and_device(visitor: Visitor, store: Client) ->
     expect(rows).to_contain_text(run)
     page.goto(f"/tasks?mac={mac(2)}")
     expect(rows).to_have_count(2)
+
+
+def test_all_tasks_that_match_are_cancelled_by_the_service(visitor: Visitor, store: Client) -> None:
+    sown.waiting(store, 2, tasks=70)
+    page = visitor.opens(f"/tasks?mac={mac(1)}")
+    page.get_by_role("button", name="Select all matching that wait").click()
+    page.get_by_role("button", name="Cancel tasks").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_test_id("matched")).to_contain_text("70 match")
+    dialog.get_by_role("button", name="Cancel 70 tasks").click()
+    expect(page.get_by_text("70 of 70 tasks cancelled")).to_be_visible()
+    assert (store.device(mac(1)).pending, store.device(mac(2)).pending) == (0, 70)
+
+
+def test_tasks_that_are_marked_are_cancelled(visitor: Visitor, store: Client) -> None:
+    for task_id in ("one", "two", "three"):
+        store.enqueue(mac(1), "text", {}, task_id=task_id)
+    page = visitor.opens("/tasks")
+    page.get_by_label("one", exact=True).check()
+    page.get_by_label("three", exact=True).check()
+    page.get_by_role("button", name="Cancel tasks").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel 2 tasks").click()
+    expect(page.get_by_text("2 of 2 tasks cancelled")).to_be_visible()
+    assert store.task("two").state is TaskState.PENDING
 
 
 def test_a_task_that_waits_is_cancelled(visitor: Visitor, store: Client) -> None:

@@ -14,6 +14,7 @@ import rich_click as click
 from fairlane.cli.abnormal import abnormal
 from fairlane.cli.api import api
 from fairlane.cli.bench import bench
+from fairlane.cli.cancel import cancel
 from fairlane.cli.completion import completion
 from fairlane.cli.configure import configure
 from fairlane.cli.dead import dead
@@ -27,7 +28,7 @@ from fairlane.cli.migrate import migrate
 from fairlane.cli.run import beat, dispatcher, worker
 from fairlane.cli.settings import settings
 from fairlane.cli.simulate import command as simulate
-from fairlane.cli.tasks import cancel, explain, task, tasks
+from fairlane.cli.tasks import explain, task, tasks
 from fairlane.cli.token import token
 from fairlane.cli.top import top
 from fairlane.cli.up import up

@@ -1,9 +1,8 @@
-"""`fairlane tasks`, `task`, `explain`, `cancel`: tasks searched for, read, explained, cancelled."""
+"""`fairlane tasks`, `task`, `explain`: tasks searched for, read, explained."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,16 +11,15 @@ from typing import Any, Final
 import rich_click as click
 from rich.table import Table
 
-from fairlane.cli.duration import Duration
 from fairlane.cli.opened import opened
-from fairlane.cli.output import as_json_option, bar, lasting, tell_json, tell_line, when
+from fairlane.cli.output import as_json_option, lasting, tell_json, tell_line, when
+from fairlane.cli.query import query_of, query_options
 from fairlane.cli.table import show
 from fairlane.client import Client
-from fairlane.errors import FairlaneError
 from fairlane.model import Event, TaskRecord, TaskState
 from fairlane.timeline import timeline
 from fairlane.verbs import Explain, ReadRevocations
-from fairlane.verbs.search import TaskPage, TaskQuery, search
+from fairlane.verbs.search import TaskQuery, search
 
 _EVERY_S: Final = 0.5
 _ERROR: Final = 60
@@ -29,14 +27,7 @@ _ERROR: Final = 60
 
 @click.command("tasks", short_help="Search tasks by id, device, state, type, time and words.")
 @click.argument("words", default="")
-@click.option(
-    "--state", type=click.Choice([state.value for state in TaskState]), help="Only these."
-)
-@click.option("--mac", default="", help="Of one device, in any notation.")
-@click.option("--type", "task_type", default="", help="Of one task type.")
-@click.option("--cause", default="", help="That failed or died of this cause.")
-@click.option("--newer", type=Duration(), help="Accepted in the last 90s, 30m, 12h …")
-@click.option("--older", type=Duration(), help="Accepted before that.")
+@query_options
 @click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
 @click.option("--watch", is_flag=True, help="What happens from now on, a line of JSON each.")
 @as_json_option
@@ -47,11 +38,12 @@ def tasks(*, words: str, limit: int, watch: bool, as_json: bool, **given: Any) -
     that have ended, those are found that the event stream still tells of.
     """
     with opened() as client:
-        query = _query(client, words, given)
+        query = query_of(client, words=words, **given)
         if watch:
             _watch(client, query)
             return
-        page = _search(client, query, limit)
+        client.join()
+        page = client.follow(search(query, client.settings, limit=limit))
     if as_json:
         rows = [_row(record) for record in page.tasks]
         tell_json({"tasks": rows, "looked": page.looked, "finished": not page.cursor})
@@ -125,56 +117,6 @@ def explain(*, task_id: str, as_json: bool) -> None:
         p50, p90 = lasting(found.start_p50_ms), lasting(found.start_p90_ms)
         table.add_row("starts", f"in {p50} (p50), {p90} (p90)")
     show(table)
-
-
-@click.command(short_help="Cancel tasks.")
-@click.argument("task_ids", nargs=-1, required=True, metavar="TASK_ID...")
-@click.option("--force", is_flag=True, help="Also those that run: their results are refused.")
-@as_json_option
-def cancel(*, task_ids: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Cancel tasks that have not ended. Exit status 1 if one of them could not be."""
-    rows: list[dict[str, str]] = []
-    with opened() as client, bar("cancel", len(task_ids)) as done:
-        for task_id in dict.fromkeys(task_ids):
-            try:
-                client.cancel(task_id, force=force)
-                rows.append({"task_id": task_id, "state": "cancelled"})
-            except FairlaneError as error:
-                if len(task_ids) == 1:
-                    raise
-                rows.append({"task_id": task_id, "error": str(error), "code": error.code})
-            done(1)
-    if as_json:
-        tell_json(rows)
-    for row in () if as_json else rows:
-        click.echo(f"{row['task_id']}: {row.get('error', 'cancelled')}")
-    sys.exit(1 if any("error" in row for row in rows) else 0)
-
-
-def _query(client: Client, words: str, given: Mapping[str, Any]) -> TaskQuery:
-    newer, older, state = given["newer"], given["older"], given["state"]
-    now_ms = client.run(ReadRevocations()).now_ms if newer or older else 0
-    return TaskQuery(
-        state=None if state is None else TaskState(state),
-        mac=given["mac"],
-        task_type=given["task_type"],
-        cause=given["cause"],
-        created_after_ms=now_ms - newer if newer else 0,
-        created_before_ms=now_ms - older if older else 0,
-        words=words,
-    )
-
-
-def _search(client: Client, query: TaskQuery, limit: int) -> TaskPage:
-    client.ping()
-    steps = search(query, client.settings, limit=limit)
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(client.run(step))
-    except StopIteration as end:
-        page: TaskPage = end.value
-        return page
 
 
 def _watch(client: Client, query: TaskQuery) -> None:

@@ -5,13 +5,11 @@ The rule: one look at the store a second, whatever is shown; an act is one that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from fairlane.client import Client
-from fairlane.errors import FairlaneError, NotFound, TaskEnded
-from fairlane.model import Device, Lane, TaskRecord, TaskState, Totals, Worker
+from fairlane.model import Device, Lane, TaskRecord, Totals, Worker
 from fairlane.verbs import (
     Configure,
     DeadLetters,
@@ -20,7 +18,7 @@ from fairlane.verbs import (
     InspectWorkers,
     Redrive,
 )
-from fairlane.verbs.search import TaskQuery, search
+from fairlane.verbs.search import TaskQuery
 
 #: Devices and dead letters that are shown: the longest waiting, the newest.
 MOST: Final = 100
@@ -65,29 +63,4 @@ def redrive(client: Client, task_id: str) -> str:
 
 def cancel_waiting(client: Client, mac: str) -> str:
     """Cancel the tasks of a device that wait; return what was done."""
-    count = 0
-    for task_id in list(_waiting(client, mac)):
-        try:
-            count += client.cancel(task_id)
-        except (NotFound, TaskEnded):
-            continue
-        except FairlaneError as error:
-            return f"{count} tasks of {mac} cancelled, then: {error}"
-    return f"{count} waiting tasks of {mac} are cancelled"
-
-
-def _waiting(client: Client, mac: str) -> Iterator[str]:
-    for state in (TaskState.PENDING, TaskState.DELAYED):
-        cursor, more = "", True
-        while more:
-            steps = search(
-                TaskQuery(state=state, mac=mac), client.settings, cursor=cursor, limit=200
-            )
-            try:
-                step = next(steps)
-                while True:
-                    step = steps.send(client.run(step))
-            except StopIteration as end:
-                yield from (task.task_id for task in end.value.tasks)
-                cursor = end.value.cursor
-                more = bool(cursor)
+    return f"{client.cancel_many(TaskQuery(mac=mac)).done} waiting tasks of {mac} are cancelled"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -33,6 +33,8 @@ from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import Item, Verdict
+from fairlane.verbs.cancel import Cancelled, cancelling
+from fairlane.verbs.search import TaskQuery
 
 R = TypeVar("R")
 
@@ -82,7 +84,7 @@ class AsyncClient:
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
-        await self._join()
+        await self.join()
         commands = [*map(self._session.command, batch)]
         try:
             replies = await self._wire.send_many(commands)
@@ -99,6 +101,16 @@ class AsyncClient:
             if isinstance(got, UNRUN):
                 results[at] = await self._attempt(batch[at])
         return results
+
+    async def follow(self, steps: Generator[Verb[Any], Any, R]) -> R:
+        """Run each verb that is yielded, send back what it came to, return what is returned."""
+        try:
+            verb = next(steps)
+            while True:
+                verb = steps.send(await self.run(verb))
+        except StopIteration as end:
+            value: R = end.value
+            return value
 
     async def enqueue(
         self,
@@ -126,7 +138,7 @@ class AsyncClient:
     async def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
         """Store up to 1,000 tasks, 100 in a step, with a verdict for each."""
         # What may be sent is the store's word.
-        await self._join()
+        await self.join()
         verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += await self.run(batch)
@@ -139,6 +151,14 @@ class AsyncClient:
     async def cancel(self, task_id: str, *, force: bool = False) -> bool:
         """Cancel a task; False when it was cancelled already. Raises TaskRunning, TaskEnded."""
         return await self.run(verbs.Cancel(task_id, force))
+
+    async def cancel_many(self, query: TaskQuery, *, dry_run: bool = False) -> Cancelled:
+        """Cancel what a query means: without a state, what waits; `dry_run` only counts.
+
+        A task that has begun meanwhile is left alone. Raises InvalidData for a state that ends.
+        """
+        await self.join()
+        return await self.follow(cancelling(query, self.settings, dry_run=dry_run))
 
     async def device(self, mac: str) -> Device:
         """Return a device's load, place and score."""
@@ -193,6 +213,13 @@ class AsyncClient:
         newest = events_of(await self._carry(once(command)))
         return newest[0].event_id if newest else "-"
 
+    async def join(self) -> None:
+        """Agree with the store on the settings, if that was not done yet; once for all who wait."""
+        if not self._session.is_open:
+            async with self._alone():
+                if not self._session.is_open:
+                    await self._carry(self._session.open())
+
     async def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""
         await self.run(verbs.Overload())
@@ -234,13 +261,6 @@ class AsyncClient:
         if self._mending is None or self._mending[0] is not loop:
             self._mending = (loop, asyncio.Lock())
         return self._mending[1]
-
-    async def _join(self) -> None:
-        """Agree with the store on the settings, once for all who wait."""
-        if not self._session.is_open:
-            async with self._alone():
-                if not self._session.is_open:
-                    await self._carry(self._session.open())
 
     async def _carry(self, talk: Talk[R], wire: Pipe | None = None) -> R:
         wire = wire or self._wire

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -34,6 +34,8 @@ from fairlane.probe import Probe, probe
 from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import Item, Verdict
+from fairlane.verbs.cancel import Cancelled, cancelling
+from fairlane.verbs.search import TaskQuery
 
 R = TypeVar("R")
 
@@ -102,8 +104,7 @@ class Client:
 
     def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs, 128 a round trip; each result, or its FairlaneError, stands in its place."""
-        if not self._session.is_open:
-            self._carry(self._session.open())
+        self.join()
         commands = [*map(self._session.command, batch)]
         try:
             replies = self._wire.send_many(commands)
@@ -120,6 +121,16 @@ class Client:
             if isinstance(got, UNRUN):
                 results[at] = self._attempt(batch[at])
         return results
+
+    def follow(self, steps: Generator[Verb[Any], Any, R]) -> R:
+        """Run each verb that is yielded, send back what it came to, return what is returned."""
+        try:
+            verb = next(steps)
+            while True:
+                verb = steps.send(self.run(verb))
+        except StopIteration as end:
+            value: R = end.value
+            return value
 
     def enqueue(
         self,
@@ -146,9 +157,8 @@ class Client:
 
     def enqueue_many(self, items: Iterable[Item]) -> list[Verdict]:
         """Store up to 1,000 tasks, 100 in a step, with a verdict for each."""
-        if not self._session.is_open:
-            # What may be sent is the store's word.
-            self._carry(self._session.open())
+        # What may be sent is the store's word.
+        self.join()
         verdicts: list[Verdict] = []
         for batch in batches(items, self.settings):
             verdicts += self.run(batch)
@@ -161,6 +171,14 @@ class Client:
     def cancel(self, task_id: str, *, force: bool = False) -> bool:
         """Cancel a task; False when it was cancelled already. Raises TaskRunning, TaskEnded."""
         return self.run(verbs.Cancel(task_id, force))
+
+    def cancel_many(self, query: TaskQuery, *, dry_run: bool = False) -> Cancelled:
+        """Cancel what a query means: without a state, what waits; `dry_run` only counts.
+
+        A task that has begun meanwhile is left alone. Raises InvalidData for a state that ends.
+        """
+        self.join()
+        return self.follow(cancelling(query, self.settings, dry_run=dry_run))
 
     def device(self, mac: str) -> Device:
         """Return a device's load, place and score."""
@@ -209,6 +227,11 @@ class Client:
         Run it every so often, as the janitor does.
         """
         return self._carry(self._session.measure(lasts_ms))
+
+    def join(self) -> None:
+        """Agree with the store on the settings, if that was not done yet."""
+        if not self._session.is_open:
+            self._carry(self._session.open())
 
     def ping(self) -> None:
         """Raise StoreError unless the store answers and has our configuration."""

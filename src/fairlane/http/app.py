@@ -18,6 +18,7 @@ from fairlane.client import AsyncClient
 from fairlane.errors import StoreError
 from fairlane.http import (
     abnormal,
+    cancel,
     dead,
     devices,
     enqueue,
@@ -47,6 +48,7 @@ _ROUTERS: Final = (
     tasks.router,
     file.router,
     search.router,
+    cancel.router,
     devices.router,
     dead.router,
     levels.router,

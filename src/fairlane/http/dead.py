@@ -96,15 +96,17 @@ class FilterFrom(Filter):
     cursor: Cursor = ""
 
 
-def _ways(*, says_all: bool) -> dict[str, Any]:
-    """Return, as a schema, the ways to choose; with `says_all` an empty filter needs `all`."""
-    names = [*Filter.model_fields]
+def ways(names: Sequence[str], *, says_all: bool) -> dict[str, Any]:
+    """Return, as a schema, the ways to choose, by ids or by a filter of these names.
+
+    With `says_all` an empty filter needs `all`.
+    """
     some = [{"required": [name], "properties": {name: {"type": "string"}}} for name in names]
     none = {"properties": {name: {"type": "null"} for name in names}}
     no_ids, unsaid = {"task_ids": {"type": "null"}}, {"all": {"const": False}}
     by_ids = {**unsaid, "task_ids": {"type": "array"}, "filter": {"type": "null"}}
     every = {**no_ids, "filter": {"type": "object", **none}}
-    ways: list[dict[str, Any]] = [
+    found: list[dict[str, Any]] = [
         {"required": ["task_ids"], "properties": {**by_ids, "cursor": {"const": ""}}},
         {
             "required": ["filter"],
@@ -112,19 +114,21 @@ def _ways(*, says_all: bool) -> dict[str, Any]:
         },
     ]
     if says_all:
-        ways += [
+        found += [
             {"required": ["filter", said], "properties": {**every, said: {"const": True}}}
             for said in ("all", "dry_run")
         ]
     else:
-        ways.append({"required": ["filter"], "properties": every})
-    return {"anyOf": ways}
+        found.append({"required": ["filter"], "properties": every})
+    return {"anyOf": found}
 
 
 class Chosen(BaseModel):
     """Dead letters by `task_ids` or by `filter`, `{}` being all of them; `dry_run` only counts."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_ways(says_all=False))
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra=ways([*Filter.model_fields], says_all=False)
+    )
     task_ids: list[TaskId] | None = Field(None, min_length=1, max_length=SCAN)
     filter: Filter | None = None
     all: bool = False
@@ -150,7 +154,7 @@ class Chosen(BaseModel):
 class Doomed(Chosen):
     """Dead letters to delete, chosen as above; for all of them, but to count them, say `all`."""
 
-    model_config = ConfigDict(json_schema_extra=_ways(says_all=True))
+    model_config = ConfigDict(json_schema_extra=ways([*Filter.model_fields], says_all=True))
 
     @model_validator(mode="after")
     def _says_all(self) -> Self:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
@@ -120,6 +120,21 @@ class Gate:
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs together; each result, or its FairlaneError, stands in its place."""
         return await self.ask(self.client.run_many(batch))
+
+    async def follow(self, steps: Generator[Verb[Any], Any, R]) -> R:
+        """Run each verb that is yielded, send back what it came to, return what is returned."""
+        try:
+            verb = next(steps)
+            while True:
+                verb = steps.send(await self.run(verb))
+        except StopIteration as end:
+            value: R = end.value
+            return value
+
+    async def join(self) -> None:
+        """Agree with the store on the settings: which lanes there are is its word."""
+        if not self.client.is_open:
+            await self.ask(self.client.ping())
 
     async def ask(self, question: Coroutine[Any, Any, R]) -> R:
         """Wait for what the store is asked. Raises StoreUnavailable when it takes too long."""

@@ -30,33 +30,40 @@ router = APIRouter(route_class=StrictRoute, tags=["tasks"])
 _SHOWN = 300
 
 
-class Search(BaseModel):
-    """Which tasks, how many, and from where on; what is not named does not matter."""
+class TaskFilter(BaseModel):
+    """Which tasks; what is not named does not matter."""
 
     model_config = ConfigDict(extra="forbid")
     state: TaskState | None = None
     mac: Mac | None = None
+    lane: str | None = Field(None, max_length=200)
     task_type: str | None = Field(None, max_length=200)
     cause: str | None = Field(None, max_length=1_024)
     created_after: Moment | None = None
     created_before: Moment | None = None
-    q: str = Field("", max_length=200)
-    limit: int = Field(50, ge=1, le=200)
-    # Told as empty: what a search answered belongs to this search, and nobody can make one up.
-    cursor: Annotated[str, Field(max_length=200, json_schema_extra={"pattern": "^$"})] = ""
+    q: str | None = Field(None, max_length=200)
 
     def query(self, mac: str | None) -> TaskQuery:
         """Return the query, for the device that the caller is held to, if any."""
         after, before = self.created_after, self.created_before
         return TaskQuery(
-            state=self.state,
+            state=None if self.state is None else TaskState(self.state),
             mac=mac or "",
             task_type=self.task_type or "",
             cause=self.cause or "",
             created_after_ms=0 if after is None else max(0, int(after.timestamp() * 1000)),
             created_before_ms=0 if before is None else max(1, int(before.timestamp() * 1000)),
-            words=self.q,
+            words=self.q or "",
+            lane=self.lane or "",
         )
+
+
+class Search(TaskFilter):
+    """Which tasks, how many, and from where on; what is not named does not matter."""
+
+    limit: int = Field(50, ge=1, le=200)
+    # Told as empty: what a search answered belongs to this search, and nobody can make one up.
+    cursor: Annotated[str, Field(max_length=200, json_schema_extra={"pattern": "^$"})] = ""
 
 
 class FoundTask(answer.Answer):
@@ -106,7 +113,7 @@ async def find_tasks(request: Request, asked: Annotated[Search, Query()]) -> Fou
     async with within_limit():
         reader = caller(request)
         named = None if asked.mac is None else canonical(asked.mac)
-        mac = await _held_to(reader, named, gate)
+        mac = await held_to(reader, named, gate)
         page = await _found(gate, asked, mac, MOST_LOOKED if reader.role in READERS else FEW_LOOKED)
     return FoundTasks(
         tasks=[*map(_told, page.tasks)],
@@ -118,22 +125,19 @@ async def find_tasks(request: Request, asked: Annotated[Search, Query()]) -> Fou
 
 
 async def _found(gate: Gate, asked: Search, mac: str | None, most: int) -> TaskPage:
-    if not gate.client.is_open:
-        # Which lanes there are is the store's word.
-        await gate.ask(gate.client.ping())
-    steps = search(
-        asked.query(mac), gate.client.settings, cursor=asked.cursor, limit=asked.limit, most=most
+    await gate.join()
+    return await gate.follow(
+        search(
+            asked.query(mac),
+            gate.client.settings,
+            cursor=asked.cursor,
+            limit=asked.limit,
+            most=most,
+        )
     )
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(await gate.run(step))
-    except StopIteration as end:
-        page: TaskPage = end.value
-        return page
 
 
-async def _held_to(reader: Caller, mac: str | None, gate: Gate) -> str | None:
+async def held_to(reader: Caller, mac: str | None, gate: Gate) -> str | None:
     """Return the device whose tasks the caller may see. Raises a 403 for another one."""
     reader.needs((*READERS, *SENDERS))
     if reader.role == "device":

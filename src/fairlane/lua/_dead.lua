@@ -73,18 +73,16 @@ local function is_state(state)
     or state == 'expired' or state == 'cancelled')
 end
 
--- Whether a pending task waits in the queue of the device that its record names.
-local function waits_at(id, mac, lane)
-  return type(redis.pcall('LPOS', QUEUE .. mac .. lane_of(lane).suffix, id)) == 'number'
-end
-
 -- Set aside what a device's queue held instead of a pending task of its own; true when the id is
 -- gone from here for good. An entry that leads to a task elsewhere is only dropped; a task that is
 -- nowhere else is this device's, whatever its record says.
 local function set_aside(d, id, f, state, mac, lane)
   local is_own = mac == d.mac and lane == d.lane.name
-  if is_state(state) and mac and lane
-    and (state ~= 'pending' or not is_own and waits_at(id, mac, lane)) then
+  local function waits_elsewhere()
+    return not is_own
+      and type(redis.pcall('LPOS', QUEUE .. mac .. lane_of(lane).suffix, id)) == 'number'
+  end
+  if is_state(state) and mac and lane and (state ~= 'pending' or waits_elsewhere()) then
     note_corrupt(d.mac, d.lane, id, 'a queued id of a task of ' .. mac .. ' that is ' .. state)
     return false
   end

@@ -63,6 +63,34 @@ local function make_room(d)
   wake(d.lane)
 end
 
+-- Cancel a task that has not ended: it leaves its queue, its delay or its lease. `f` are its state,
+-- mac, lane, created_at, paid, started_at, claimed_at, failures and defers.
+local function call_off(d, id, f)
+  local state = f[1]
+  if state == 'pending' or state == 'delayed' then
+    local is_here = true
+    if state == 'pending' then
+      is_here = unqueue(d, id, num(f[4]))
+    else
+      call('ZREM', DELAYED, id)
+    end
+    call('ZREM', DEADLINES, id)
+    -- In the queue of another device it still counts, until a claim finds it there.
+    save(d, is_here and -1 or 0)
+    if seat(d) then
+      ring()
+    end
+  else
+    end_lease(d, id, num(f[5]), state == 'leased' and 0 or used_since(f[6]))
+    if state == 'running' then
+      count_times(d.lane, f[4], f[7], f[6], now, not (f[8] or f[9]), false)
+    end
+    save(d, 0)
+    make_room(d)
+  end
+  conclude(id, state, 'cancelled', d.mac, d.lane.name, '')
+end
+
 -- A task that waits again in its queue, at the end served next, with its first expiry; past it,
 -- it is expired. `delta` is 1 when the task was not counted as pending, else 0.
 local function give_back(d, id, from, created, expires, delta, ...)

@@ -12,7 +12,7 @@
 local source, L, mac, position = ARGV[2], lane_of(ARGV[3]), ARGV[4], ARGV[5]
 local look, limit, words = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[13]
 local state, task_type, cause = ARGV[8], ARGV[9], ARGV[10]
-local after, before = tonumber(ARGV[11]), tonumber(ARGV[12])
+local after, before, lane = tonumber(ARGV[11]), tonumber(ARGV[12]), ARGV[14]
 
 -- The entries to look at, each {id, where to go on after it, the state that it speaks of or nil}.
 local entries = {}
@@ -82,12 +82,13 @@ local function is_meant(id, f, told)
   local created = num(f[5]) or 0
   return (state == '' or f[1] == state) and (not told or f[1] == told)
     and (mac == '' or f[2] == mac) and (task_type == '' or f[3] == task_type)
-    and (cause == '' or f[4] == cause) and created >= after and (before == 0 or created < before)
+    and (cause == '' or f[4] == cause) and (lane == '' or f[6] == lane)
+    and created >= after and (before == 0 or created < before)
     and has_words(id, f)
 end
 
 -- Only what is asked for is read of all that are looked at.
-local ASKED = { 'state', 'mac', 'task_type', 'cause', 'created_at' }
+local ASKED = { 'state', 'mac', 'task_type', 'cause', 'created_at', 'lane' }
 local FIELDS = { 'state', 'mac', 'task_type', 'cause', 'created_at', 'error', 'lane', 'expires_at',
   'attempt', 'failures', 'defers', 'claimed_at', 'started_at', 'ended_at', 'due_at', 'worker' }
 

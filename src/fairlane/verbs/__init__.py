@@ -7,6 +7,7 @@ the reply; it does no I/O, so both clients, the pipelines and the tests share it
 
 from fairlane.verbs.abnormal import ReadAbnormal, ReportAbnormal
 from fairlane.verbs.accept import Enqueue, EnqueueMany
+from fairlane.verbs.cancel import CancelMany
 from fairlane.verbs.dead import DeadLetters, Drop, Redrive
 from fairlane.verbs.devices import Configure, Devices, InspectDevice, Reconcile
 from fairlane.verbs.epoch import Acknowledge, CheckEpoch, InspectEpoch
@@ -55,6 +56,7 @@ __all__ = [
     "Acknowledge",
     "Announce",
     "Cancel",
+    "CancelMany",
     "CheckDevices",
     "CheckEpoch",
     "CheckSums",

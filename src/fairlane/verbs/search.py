@@ -59,6 +59,7 @@ class TaskQuery:
     created_after_ms: int = 0
     created_before_ms: int = 0
     words: str = ""
+    lane: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class FindTasks(Verb[Found]):
             checked_count("created_after_ms", query.created_after_ms, _MAX_MS),
             checked_count("created_before_ms", query.created_before_ms, _MAX_MS),
             storable(query.words).encode().lower().decode(),
+            storable(query.lane),
         )
 
     def decode(self, reply: Any) -> Found:
@@ -155,9 +157,9 @@ def search(
     What runs comes first, then what waits, what has ended, and the dead letters. Raises InvalidData
     for a cursor that no search answered, and what FindTasks raises.
     """
-    query = _plain(query)
-    plan = _plan(query, settings)
-    at, position = _place(cursor, plan)
+    query = plain(query)
+    plan = plan_of(query, settings)
+    at, position = place_of(cursor, len(plan))
     checked_limit(limit)
     tasks: dict[str, TaskRecord] = {}
     looked = since_ms = 0
@@ -177,11 +179,11 @@ def search(
             break
         at, position = (at, found.position) if found.position else (at + 1, "")
         if at < len(plan) and (len(tasks) >= limit or looked >= most):
-            return TaskPage(tuple(tasks.values()), looked, _cursor(at, position), since_ms)
+            return TaskPage(tuple(tasks.values()), looked, cursor_of(at, position), since_ms)
     return TaskPage(tuple(tasks.values()), looked, "", since_ms)
 
 
-def _plain(query: TaskQuery) -> TaskQuery:
+def plain(query: TaskQuery) -> TaskQuery:
     """Return a query whose words are no device's address, in whatever notation."""
     words = query.words.strip()
     try:
@@ -191,15 +193,16 @@ def _plain(query: TaskQuery) -> TaskQuery:
     return replace(query, mac=mac, words="") if mac else replace(query, words=words)
 
 
-def _plan(query: TaskQuery, settings: Settings) -> list[tuple[str, str]]:
+def plan_of(query: TaskQuery, settings: Settings) -> list[tuple[str, str]]:
     """Return the places where such tasks can be, each with its lane."""
     state, plan = query.state, []
+    lanes = [lane for lane in settings.lanes if query.lane in ("", lane)]
     if _is_task_id(query.words):
         plan.append(("id", ""))
     if state in (None, TaskState.LEASED, TaskState.RUNNING):
-        plan += [("inflight", lane) for lane in settings.lanes]
+        plan += [("inflight", lane) for lane in lanes]
     if state in (None, TaskState.PENDING) and query.mac:
-        plan += [("queue", lane) for lane in settings.lanes]
+        plan += [("queue", lane) for lane in lanes]
     elif state in (None, TaskState.PENDING):
         plan.append(("deadlines", ""))
     if state is TaskState.DELAYED or (state is None and query.mac):
@@ -218,14 +221,16 @@ def _is_task_id(words: str) -> bool:
         return False
 
 
-def _cursor(at: int, position: str) -> str:
+def cursor_of(at: int, position: str) -> str:
+    """Return the cursor of a place in a plan."""
     return f"{at}~{position.replace(' ', '~')}"
 
 
-def _place(cursor: str, plan: list[tuple[str, str]]) -> tuple[int, str]:
+def place_of(cursor: str, places: int) -> tuple[int, str]:
+    """Return the place in a plan, and the position there. Raises InvalidData."""
     if not cursor:
         return 0, ""
     found = _CURSOR.fullmatch(cursor)
-    if found is None or int(found[1]) >= len(plan):
+    if found is None or int(found[1]) >= places:
         raise InvalidData(f"cursor: {shown(cursor)} is none that this search answered")
     return int(found[1]), found[2].replace("~", " ", 1)

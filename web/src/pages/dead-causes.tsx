@@ -6,12 +6,12 @@ import { Badge, Panel } from "../parts/basics";
 import { Trouble, isMissingRoute } from "../parts/trouble";
 import { useQuery } from "../query";
 import { t } from "../words";
-import type { DeadFilter } from "./dead-act";
+import type { Filter } from "./bulk";
 
 type Cause = components["schemas"]["Cause"];
 type Counted = components["schemas"]["Causes"];
 
-async function causes(filter: DeadFilter, signal: AbortSignal): Promise<readonly Cause[]> {
+async function causes(filter: Filter, signal: AbortSignal): Promise<readonly Cause[]> {
   const sums = new Map<string, Cause>();
   let cursor: string | null = "";
   while (cursor !== null) {
@@ -27,7 +27,7 @@ async function causes(filter: DeadFilter, signal: AbortSignal): Promise<readonly
   return [...sums.values()].toSorted((a, b) => b.count - a.count);
 }
 
-export function Causes({ filter, onChoose }: { filter: DeadFilter; onChoose: (cause: string) => void }) {
+export function Causes({ filter, onChoose }: { filter: Filter; onChoose: (cause: string) => void }) {
   const { cause: chosen = "", ...rest } = filter;
   const found = useQuery((signal) => causes(rest, signal), [JSON.stringify(rest)], {
     everyMs: 15_000,

@@ -10,7 +10,8 @@ import { useQuery } from "../query";
 import { go, usePlace } from "../router";
 import { useMayAct } from "../session";
 import { t } from "../words";
-import { type Action, ActOnDead, type Choice, type DeadFilter } from "./dead-act";
+import type { Choice, Filter } from "./bulk";
+import { type Action, ActOnDead } from "./dead-act";
 import { Causes } from "./dead-causes";
 
 const NAMES = ["cause", "task_type", "mac", "after", "before"] as const;
@@ -21,7 +22,7 @@ interface Loaded {
   readonly next: string | null;
 }
 
-async function load(filter: DeadFilter, most: number, signal: AbortSignal): Promise<Loaded> {
+async function load(filter: Filter, most: number, signal: AbortSignal): Promise<Loaded> {
   const letters: Task[] = [];
   let cursor = "";
   // Each call looks at 1,000 letters, and the list has 10,000 at most.
@@ -106,7 +107,7 @@ export function Dead() {
   const [acting, setActing] = useState<Action>();
   const total = live.use().totals?.dead_letters;
   const given = Object.entries(Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ""])));
-  const filter: DeadFilter = Object.fromEntries(given.filter(([, value]) => value !== ""));
+  const filter: Filter = Object.fromEntries(given.filter(([, value]) => value !== ""));
   const key = query.toString();
   const choose = (ids: ReadonlySet<string>): void => {
     setAll(false);
@@ -131,15 +132,15 @@ export function Dead() {
         <div class="toolbar">
           <label>
             <span>{t("cause")}</span>
-            <input type="search" size={22} value={filter.cause ?? ""} onChange={(event) => change({ cause: event.currentTarget.value.trim() })} />
+            <input type="search" size={22} value={filter["cause"] ?? ""} onChange={(event) => change({ cause: event.currentTarget.value.trim() })} />
           </label>
           <label>
             <span>{t("type")}</span>
-            <input type="text" size={10} value={filter.task_type ?? ""} onChange={(event) => change({ task_type: event.currentTarget.value.trim() })} />
+            <input type="text" size={10} value={filter["task_type"] ?? ""} onChange={(event) => change({ task_type: event.currentTarget.value.trim() })} />
           </label>
           <label>
             <span>{t("device")}</span>
-            <input type="text" size={17} value={filter.mac ?? ""} placeholder="aa:bb:cc:…" onChange={(event) => change({ mac: event.currentTarget.value.trim() })} />
+            <input type="text" size={17} value={filter["mac"] ?? ""} placeholder="aa:bb:cc:…" onChange={(event) => change({ mac: event.currentTarget.value.trim() })} />
           </label>
           {Object.keys(filter).length > 0 && <button type="button" class="plain" onClick={() => go("/dead-letters", {}, true)}>{t("clear")}</button>}
         </div>

@@ -5,15 +5,16 @@ import { count, moment, seconds } from "../format";
 import { deviceReason, shares, skewOf } from "../lanes";
 import { live } from "../live";
 import { Badge, Countdown, Empty, Panel, Scroll, Stat, TaskLink, Title } from "../parts/basics";
-import { Confirm, doing } from "../parts/dialog";
+import { doing } from "../parts/dialog";
 import { Icon } from "../parts/icons";
 import { Asked } from "../parts/trouble";
 import { useQuery } from "../query";
 import { useMayAct } from "../session";
 import { percent } from "../format";
 import { t, told } from "../words";
+import { CancelTasks } from "./cancel-act";
 import { Limits } from "./device-limits";
-import { cancelAll, Queue } from "./device-queue";
+import { Queue } from "./device-queue";
 
 interface Seen {
   readonly device: DeviceAnswer;
@@ -144,19 +145,7 @@ export function Device({ mac }: { mac: string }) {
               </div>
             </div>
             {isCancelling && (
-              <Confirm
-                title={t("cancel_all")}
-                act={t("cancel_all_act", { count: count(device.pending) })}
-                isDanger
-                onClose={() => setCancelling(false)}
-                onAct={async (progress) => {
-                  const cancelled = await cancelAll(mac, device.pending, progress);
-                  seen.reload();
-                  return t("cancelled_all", { count: count(cancelled), mac });
-                }}
-              >
-                <p>{t("cancel_all_ask", { count: count(device.pending), mac })}</p>
-              </Confirm>
+              <CancelTasks choice={{ filter: { mac } }} onClose={() => setCancelling(false)} onDone={() => seen.reload()} />
             )}
           </>
         );

@@ -1,6 +1,6 @@
 // Tasks by id, device, type, state, cause and time. The rule: the service searches; the address keeps
 // the search, so it can be sent on.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { findTasks, type FoundTask } from "../api";
 import { between, count, moment, seconds } from "../format";
 import { live } from "../live";
@@ -10,7 +10,10 @@ import { StateBadge } from "../parts/state-badge";
 import { Asked, isMissingRoute } from "../parts/trouble";
 import { useQuery } from "../query";
 import { go, usePlace } from "../router";
+import { useMayAct } from "../session";
 import { type Key, t } from "../words";
+import type { Filter } from "./bulk";
+import { CancelTasks, OPEN } from "./cancel-act";
 
 const STATES = ["pending", "leased", "running", "delayed", "done", "failed", "dead", "expired", "cancelled"] as const;
 const SINCE = { "15m": 900, "1h": 3_600, "24h": 86_400 } as const;
@@ -23,12 +26,47 @@ function took(task: FoundTask): string {
   return `${seconds(waited)} + ${seconds(ran)}`;
 }
 
-export function Rows({ tasks }: { tasks: readonly FoundTask[] }) {
+interface Marks {
+  readonly chosen: ReadonlySet<string>;
+  readonly isAll: boolean;
+  readonly onChoose: (chosen: ReadonlySet<string>) => void;
+}
+
+const isOpen = (state: string): boolean => OPEN.some((name) => name === state);
+/** By its id alone, what runs is not cancelled. */
+const mayMark = (task: FoundTask): boolean => isOpen(task.state) && task.state !== "running";
+
+function Mark({ task, marks }: { task: FoundTask; marks: Marks }) {
+  function toggle(): void {
+    const next = new Set(marks.chosen);
+    if (!next.delete(task.task_id)) next.add(task.task_id);
+    marks.onChoose(next);
+  }
+  return (
+    <td class="check">
+      <input type="checkbox" aria-label={task.task_id} checked={marks.isAll || marks.chosen.has(task.task_id)} disabled={marks.isAll || !mayMark(task)} onChange={toggle} />
+    </td>
+  );
+}
+
+function Rows({ tasks, marks }: { tasks: readonly FoundTask[]; marks: Marks | null }) {
+  const all = tasks.filter(mayMark).map((task) => task.task_id);
+  const isEvery = all.length > 0 && all.every((id) => marks?.chosen.has(id));
   return (
     <Scroll label={t("tasks")}>
       <table data-testid="tasks">
         <thead>
           <tr>
+            {marks && (
+              <th scope="col" class="check">
+                <input
+                  type="checkbox"
+                  aria-label={t("choose_page")}
+                  checked={marks.isAll || isEvery}
+                  onChange={() => marks.onChoose(new Set(isEvery || marks.isAll ? [] : all))}
+                />
+              </th>
+            )}
             <th scope="col">{t("task")}</th>
             <th scope="col">{t("state")}</th>
             <th scope="col">{t("type")}</th>
@@ -42,6 +80,7 @@ export function Rows({ tasks }: { tasks: readonly FoundTask[] }) {
         <tbody>
           {tasks.map((task) => (
             <tr key={task.task_id}>
+              {marks && <Mark task={task} marks={marks} />}
               <th scope="row"><TaskLink id={task.task_id} /></th>
               <td><StateBadge state={task.state} /></td>
               <td>{task.task_type}</td>
@@ -64,13 +103,23 @@ export function Tasks() {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const cursor = cursors.at(-1) ?? "";
   const lanes = live.use().lanes ?? [];
+  const mayAct = useMayAct();
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [isAll, setAll] = useState(false);
+  const [isCancelling, setCancelling] = useState(false);
+  const choose = (ids: ReadonlySet<string>): void => {
+    setAll(false);
+    setChosen(ids);
+  };
+  useEffect(() => choose(new Set()), [query.toString(), cursor]);
+  function asked(): Filter {
+    const { since, ...rest } = given;
+    const back = SINCE[since as keyof typeof SINCE];
+    const after = back ? new Date(Date.now() - back * 1000).toISOString() : "";
+    return Object.fromEntries(Object.entries({ ...rest, created_after: after }).filter(([, value]) => value !== ""));
+  }
   const found = useQuery(
-    (signal) => {
-      const { since, ...rest } = given;
-      const back = SINCE[since as keyof typeof SINCE];
-      const after = back ? new Date(Date.now() - back * 1000).toISOString() : "";
-      return findTasks({ ...rest, created_after: after, limit: 50, cursor }, signal);
-    },
+    (signal) => findTasks({ ...asked(), limit: 50, cursor }, signal),
     [query.toString(), cursor],
     { everyMs: cursor ? 0 : 5_000, on: (event) => event.tasks.length > 0 },
   );
@@ -84,6 +133,8 @@ export function Tasks() {
     else change({ q: text });
   };
   const isFiltered = NAMES.some((name) => given[name]);
+  const isChosen = isAll || chosen.size > 0;
+  const marks = mayAct && (given.state === "" || isOpen(given.state)) ? { chosen, isAll, onChoose: choose } : null;
   return (
     <>
       <Title>{t("tasks")}</Title>
@@ -122,7 +173,17 @@ export function Tasks() {
         <Asked query={found} rows={10}>
           {({ tasks, finished, next_cursor: next, looked, ended_since: since }) => (
             <>
-              {tasks.length === 0 ? <Empty title={t(isFiltered ? "no_match" : "no_tasks")}>{t(isFiltered ? "no_match_tasks" : "no_tasks_how")}</Empty> : <Rows tasks={tasks} />}
+              {marks && tasks.some((task) => isOpen(task.state)) && (
+                <div class="chosen" role="group" aria-label={t("chosen")}>
+                  <span>{isAll ? t("all_matching_chosen") : t("some_chosen", { count: count(chosen.size) })}</span>
+                  {!isAll && <button type="button" onClick={() => setAll(true)}>{t(given.state ? "choose_all" : "choose_all_waiting")}</button>}
+                  {isChosen && <button type="button" class="plain" onClick={() => choose(new Set())}>{t("choose_none")}</button>}
+                  <span class="actions">
+                    <button type="button" class="danger" disabled={!isChosen} onClick={() => setCancelling(true)}>{t("cancel_many")}…</button>
+                  </span>
+                </div>
+              )}
+              {tasks.length === 0 ? <Empty title={t(isFiltered ? "no_match" : "no_tasks")}>{t(isFiltered ? "no_match_tasks" : "no_tasks_how")}</Empty> : <Rows tasks={tasks} marks={marks} />}
               <p class="foot">
                 <span>{t("looked", { shown: count(tasks.length), looked: count(looked) })}</span>
                 {since && <span class="note">{t("ended_since", { time: moment(since) })}</span>}
@@ -133,6 +194,16 @@ export function Tasks() {
           )}
         </Asked>
       </Panel>
+      {isCancelling && (
+        <CancelTasks
+          choice={isAll ? { filter: asked() } : { ids: [...chosen] }}
+          onClose={() => setCancelling(false)}
+          onDone={() => {
+            choose(new Set());
+            found.reload();
+          }}
+        />
+      )}
     </>
   );
 }

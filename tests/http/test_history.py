@@ -7,6 +7,7 @@ from dataclasses import fields
 import pytest
 
 from fairlane import Settings, verbs
+from fairlane.http.levels import History
 from support.issuer import SECRET, issued
 from support.service import Service, bearer, is_problem
 from support.store import mac
@@ -27,6 +28,7 @@ def test_the_history_is_told_a_row_a_minute(service: Service) -> None:
     (told,) = service.ask("GET", "/v1/history", params={"minutes": 5}).json()["minutes"]
     assert (told["enqueued"], told["finished"], told["pending"], told["jain"]) == (1, 0, 1, None)
     assert told["at"].endswith("Z")
+    assert History.model_validate({"minutes": [told]}).model_dump() == {"minutes": [told]}
     assert {lane["name"]: lane["pending"] for lane in told["lanes"]} == {"text": 1, "ocr": 0}
     for query in ("minutes=0", "minutes=1440", "hours=1"):
         assert is_problem(service.ask("GET", f"/v1/history?{query}"), 422, "INVALID_REQUEST")

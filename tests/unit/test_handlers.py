@@ -43,6 +43,24 @@ def test_the_shipped_ones_are_found_by_their_entry_points() -> None:
     assert handlers.find("text") is handlers.find("text")
 
 
+def test_installed_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look opens the files of every package, and /readyz asked for each lane each time."""
+    asked: list[str] = []
+    handlers._installed.cache_clear()
+
+    def none(group: str) -> tuple[()]:
+        asked.append(group)
+        return ()
+
+    monkeypatch.setattr(handlers, "entry_points", none)
+    try:
+        assert not handlers.serves("text")
+        assert not handlers.serves("ocr")
+        assert asked == [handlers.GROUP]
+    finally:
+        handlers._installed.cache_clear()
+
+
 def test_two_functions_for_one_type() -> None:
     handler("video")(one)
     with pytest.raises(InvalidHandler, match=r"test_handlers\.one serves it already"):

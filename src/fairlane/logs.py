@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Final, TextIO
 from urllib.parse import urlsplit
 
@@ -20,7 +21,6 @@ from structlog.contextvars import (
     bind_contextvars,
     bound_contextvars,
     get_contextvars,
-    unbind_contextvars,
 )
 from structlog.typing import EventDict, Processor
 
@@ -30,8 +30,6 @@ from fairlane.settings import Settings
 bind: Final = bind_contextvars
 #: The same for a block.
 bound: Final = bound_contextvars
-#: Let no line from now on carry what has these names.
-unbind: Final = unbind_contextvars
 
 MASK: Final = "***"
 #: What looks like a secret, whoever wrote it: its first group stays.
@@ -41,6 +39,20 @@ _SECRETS: Final = re.compile(
     r"|((?i:[?&]token=|password=|secret=))[^&\s'\"]+"
     r"|(\beyJ)[\w-]{8,}\.[\w-]+\.[\w-]*"
 )
+
+
+#: What a variable has that no line is to carry.
+UNBOUND: Final = Ellipsis
+
+
+def _variable(name: str) -> ContextVar[Any]:
+    """Return the variable that `bind` sets for a name."""
+    return bind_contextvars(**{name: UNBOUND})[name].var
+
+
+#: What `bind` sets by these names, for who sets them ten thousand times a second.
+REQUEST_ID: Final = _variable("request_id")
+TASK_ID: Final = _variable("task_id")
 
 
 class Masked(logging.Formatter):

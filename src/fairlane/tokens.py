@@ -36,6 +36,10 @@ class Claims:
     not_before_s: int
     expires_s: int
 
+    def holds(self, now_ms: int) -> bool:
+        """Whether the token has begun and has not ended."""
+        return (self.not_before_s - LEEWAY_S) * 1000 <= now_ms < (self.expires_s + LEEWAY_S) * 1000
+
     def check(self, now_ms: int) -> None:
         """Raise InvalidToken when the token has ended, or has not begun."""
         if now_ms >= (self.expires_s + LEEWAY_S) * 1000:

@@ -40,8 +40,8 @@ class Reported(msgspec.Struct, frozen=True):
 async def report_abnormal(request: Request) -> Response:
     """Store a record, or a list of them."""
     caller(request).needs(_REPORTERS)
-    body.check_type(request, body.JSON)
-    sent: Any = body.strict(await body.read(request, body.SMALL_BYTES))
+    body.check_type(request.scope, body.JSON)
+    sent: Any = body.strict(await body.read(request.scope, request.receive, body.SMALL_BYTES))
     records = sent if isinstance(sent, list) else [sent]
     if not 0 < len(records) <= MOST:
         raise Problem(422, "INVALID_REQUEST", f"body: {len(records)} records; send 1 to {MOST}")

@@ -7,6 +7,7 @@ null, durations are seconds, and nothing else changes its name. The OpenAPI is m
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -177,6 +178,8 @@ class Watermark(Answer):
     timestamp: str
 
 
+# Those who send at once are told the same moment.
+@lru_cache(maxsize=256)
 def when(ms: int) -> str | None:
     """Return a time of the store's clock as RFC 3339, or None for what has not happened."""
     if not 0 < ms <= _LAST_MS:

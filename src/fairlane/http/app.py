@@ -36,7 +36,7 @@ from fairlane.http import (
 )
 from fairlane.http.caller import Identify, caller
 from fairlane.http.door import Door
-from fairlane.http.express import Express
+from fairlane.http.express import Express, Shortest
 from fairlane.http.feed import Feed
 from fairlane.http.gate import SOCKET_TIMEOUT_MS, Gate
 from fairlane.http.guard import PUBLIC, Guard
@@ -75,7 +75,7 @@ class Service(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, by the short way if there is one."""
-        if self._express.leads(scope) and not self.user_middleware:
+        if not self.user_middleware and self._express.leads(scope):
             scope["app"] = self
             await self._short_way(scope, receive, send)
         else:
@@ -87,7 +87,10 @@ class Service(FastAPI):
 
     @cached_property
     def _short_way(self) -> ASGIApp:
-        return self._guarded(self._express)
+        ordinary = self._guarded(self._express)
+        if self.state.identify is not None:
+            return ordinary
+        return Shortest(ordinary, self.state.door, self.state.gate)
 
     def _guarded(self, app: ASGIApp) -> ASGIApp:
         return Guard(app, self.state.door, self.state.identify)

@@ -41,18 +41,24 @@ _decode: Final = msgspec.json.Decoder().decode
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"[ \t\r\n]*+(:?)', re.DOTALL)
 
 
+def headers(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers by name; of one that stands twice, the last."""
+    named: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if named is None:
+        named = scope[_HEADERS] = dict(scope["headers"])
+    return named
+
+
 def header(scope: Scope, name: bytes) -> str | None:
     """Return a header's value, None without it. Raises a 400 for one that stands twice.
 
     For a route that is asked often.
     """
-    headers: dict[bytes, bytes] | None = scope.get(_HEADERS)
-    if headers is None:
-        headers = scope[_HEADERS] = dict(scope["headers"])
-    value = headers.get(name)
+    named = headers(scope)
+    value = named.get(name)
     if value is None:
         return None
-    if len(headers) < len(scope["headers"]) and _count(scope, name) > 1:
+    if len(named) < len(scope["headers"]) and _count(scope, name) > 1:
         raise Problem(400, "HEADER_TWICE", f"{name.decode()} stands twice; send it once")
     return str(value, "latin-1")
 
@@ -73,10 +79,12 @@ def check_coding(scope: Scope) -> None:
         )
 
 
-def check_type(request: Request, types: Sequence[str]) -> str:
+def check_type(scope: Scope, types: Sequence[str]) -> str:
     """Return the body's content type. Raises a 415 unless it is one of `types`, in UTF-8, as is."""
-    check_coding(request.scope)
-    given = header(request.scope, b"content-type") or ""
+    named = headers(scope)
+    if len(named) < len(scope["headers"]) or b"content-encoding" in named:
+        check_coding(scope)
+    given = header(scope, b"content-type") or ""
     if given in types:
         return given
     kind, _, parameters = given.partition(";")
@@ -91,15 +99,15 @@ def check_type(request: Request, types: Sequence[str]) -> str:
     return kind
 
 
-async def read(request: Request, most: int) -> bytes:
+async def read(scope: Scope, receive: Receive, most: int) -> bytes:
     """Return the body. Raises a 413 as soon as it is over `most` bytes, a 408 if it does not end.
 
     Raises ClientDisconnect when the caller is gone.
     """
-    declared = header(request.scope, b"content-length") or ""
+    declared = header(scope, b"content-length") or ""
     if declared.isdecimal() and int(declared[:20]) > most:
         raise _too_large(most)
-    reading = _stream(request.receive, most)
+    reading = _stream(receive, most)
     try:
         waits_for = reading.send(None)
     except StopIteration as whole:
@@ -195,7 +203,7 @@ class StrictRoute(APIRoute):
             caller(request)
             check_query(request.scope)
             if has_body:
-                check_type(request, JSON)
+                check_type(request.scope, JSON)
                 request = _StrictRequest(request.scope, request.receive)
             return await inner(request)
 
@@ -205,7 +213,7 @@ class StrictRoute(APIRoute):
 class _StrictRequest(Request):
     async def body(self) -> bytes:
         if not hasattr(self, "_read"):
-            self._read = await read(self, SMALL_BYTES)
+            self._read = await read(self.scope, self.receive, SMALL_BYTES)
         return self._read
 
     async def json(self) -> Any:

@@ -9,7 +9,7 @@ process and for callers on this machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final
@@ -62,8 +62,27 @@ class Door:
         if by_cookie:
             session.check_origin(scope)
         caller = await self.believe(token, may_be_old=may_be_old)
-        (self._device_rates if caller.role == "device" else self._rates).take(caller.token_id)
+        self.count(caller)
         return caller
+
+    def knows(self, scope: Any, headers: Mapping[bytes, bytes]) -> Caller | None:
+        """Return who calls, if that is known at once; None says to ask `admit`.
+
+        It is not counted yet.
+        """
+        given = headers.get(b"authorization", b"")
+        if given[:7] != b"Bearer " or (self.start_token and not is_local(scope)):
+            return None
+        known, now_ms = self._recalled(given[7:]), self._revocations.now_if_fresh_ms()
+        if known is None or not now_ms:
+            return None
+        claims, caller = known
+        holds = claims.holds(now_ms) and claims.token_id not in self._revocations
+        return caller if holds else None
+
+    def count(self, caller: Caller) -> None:
+        """Count a request of a caller. Raises a 429 when there are too many."""
+        (self._device_rates if caller.role == "device" else self._rates).take(caller.token_id)
 
     def check_local(self, scope: Any) -> None:
         """Raise a 401 for a caller of another machine, when there is no key of one's own."""
@@ -72,9 +91,8 @@ class Door:
 
     async def believe(self, token: bytes, *, may_be_old: bool = False) -> Caller:
         """Return who has a token. Raises a 401, StoreError."""
-        known = self._known.get(token)
         try:
-            claims, caller = known or self._verified(token)
+            claims, caller = self._recalled(token) or self._verified(token)
             if not self._revocations.are_fresh():
                 await self._revocations.refresh(may_be_old=may_be_old)
                 if self._reload():
@@ -102,6 +120,14 @@ class Door:
         """Stop looking."""
         await self._revocations.close()
 
+    def _recalled(self, token: bytes) -> tuple[Claims, Caller] | None:
+        """Return what a token says that was verified before."""
+        known = self._known.pop(token, None)
+        if known is not None:
+            # Who came last stands last: the first are those that were not seen for longest.
+            self._known[token] = known
+        return known
+
     def _verified(self, token: bytes) -> tuple[Claims, Caller]:
         """Return what a token says, and keep it: its signature holds until the keys change."""
         if len(token) > MAX_CHARACTERS:
@@ -119,7 +145,7 @@ class Door:
             grant.role, grant.mac, grant.site, grant.name, claims.token_id, claims.expires_s
         )
         if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
+            del self._known[next(iter(self._known))]
         self._known[token] = claims, caller
         return claims, caller
 

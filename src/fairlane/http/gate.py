@@ -79,6 +79,8 @@ class Limits:
         self._length_s = length_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open: deque[Limit] = deque()
+        #: Whether the timer is set, for a limit that ends no later than any that is open.
+        self._is_watched = False
 
     def begin(self) -> Limit:
         """Return the limit of the running task."""
@@ -89,10 +91,17 @@ class Limits:
             # What waited in a loop that has ended waits no more.
             self._loop = loop
             self._open.clear()
+            self._is_watched = False
+        waiting = self._open
+        # Most end soon, and in their order: kept until their time is over, they would be so many
+        # that the garbage collector had to look through the whole process for them.
+        while waiting and waiting[0].task is None:
+            waiting.popleft()
         limit = Limit(loop.time() + self._length_s, task)
-        if not self._open:
-            loop.call_later(self._length_s, self._look)
-        self._open.append(limit)
+        waiting.append(limit)
+        if not self._is_watched:
+            self._is_watched = True
+            loop.call_at(limit.at, self._look)
         return limit
 
     def _look(self) -> None:
@@ -100,6 +109,7 @@ class Limits:
         now, waiting = self._loop.time(), self._open
         while waiting and (waiting[0].task is None or waiting[0].at <= now):
             waiting.popleft().strike()
+        self._is_watched = bool(waiting)
         if waiting:
             self._loop.call_at(waiting[0].at, self._look)
 
@@ -113,9 +123,9 @@ class Gate:
         self._running = 0
         self._limits = Limits(LIMIT_S)
 
-    async def run(self, verb: Verb[R]) -> R:
+    def run(self, verb: Verb[R]) -> Coroutine[Any, Any, R]:
         """Run a verb. Raises what the verb's docstring names, and StoreUnavailable."""
-        return await self.ask(self.client.run(verb))
+        return self.ask(self.client.run(verb))
 
     async def run_many(self, batch: Sequence[Verb[Any]]) -> list[Any]:
         """Run verbs together; each result, or its FairlaneError, stands in its place."""

@@ -28,7 +28,7 @@ from fairlane.http.caller import CALLER, Identify
 from fairlane.http.door import Door
 from fairlane.http.problem import Problem, of_error
 from fairlane.ids import new_nonce
-from fairlane.logs import bind, unbind
+from fairlane.logs import REQUEST_ID, TASK_ID, UNBOUND
 
 PUBLIC: Final = ("/livez",)
 #: Told also while the store is in trouble, whatever was revoked: it is where one looks then.
@@ -95,11 +95,12 @@ class Guard:
                 tracing.tell(span, failed=f"status {status}" if status >= 500 else "")
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request_id = _request_id(scope)
+        named = [value for name, value in scope["headers"] if name == b"x-request-id"]
+        request_id = request_id_of(*named)
         # The next request of a pipelined connection begins in the context of the one before.
-        unbind("task_id")
-        bind(request_id=request_id)
-        send = _secured(send, request_id)
+        TASK_ID.set(UNBOUND)
+        REQUEST_ID.set(request_id)
+        send = secured(send, request_id)
         if log.isEnabledFor(logging.INFO):
             send = _told(send, scope)
         path = _route_path(scope)
@@ -140,11 +141,11 @@ def _route_path(scope: Scope) -> str:
     return path
 
 
-def _request_id(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"x-request-id" and _SANE.fullmatch(value):
-            found: str = value.decode()
-            return found
+def request_id_of(*given: bytes) -> str:
+    """Return the id of a request: the first sane one that came with it, else a new one."""
+    for name in given:
+        if _SANE.fullmatch(name):
+            return name.decode()
     return f"{_process}-{next(_numbers)}"
 
 
@@ -165,10 +166,11 @@ def _told(send: Send, scope: Scope) -> Callable[[Message], Any]:
     return told
 
 
-def _secured(send: Send, request_id: str) -> Callable[[Message], Any]:
+def secured(send: Send, request_id: str) -> Callable[[Message], Any]:
+    """Return what sends an answer with the headers that every answer has."""
     always = (b"x-request-id", request_id.encode())
 
-    async def secured(message: Message) -> None:
+    async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             given = dict(message["headers"])
             if _NAMES.isdisjoint(given):
@@ -178,4 +180,4 @@ def _secured(send: Send, request_id: str) -> Callable[[Message], Any]:
             message = {**message, "headers": [*message["headers"], always, *more]}
         await send(message)
 
-    return secured
+    return sent

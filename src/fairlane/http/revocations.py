@@ -50,6 +50,11 @@ class Revocations:
         """Whether nothing is to be read."""
         return time.monotonic() - self._read_at <= FRESH_S
 
+    def now_if_fresh_ms(self) -> int:
+        """Return the store's time; 0 when something is to be read."""
+        age_s = time.monotonic() - self._read_at
+        return self._now_ms + int(age_s * 1000) if age_s <= FRESH_S else 0
+
     async def refresh(self, *, may_be_old: bool = False) -> None:
         """Read again what is not fresh; `may_be_old` waits for nothing.
 

@@ -6,6 +6,7 @@ The rule: it listens on this machine only, unless it is told otherwise, and has 
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import secrets
 import socket
@@ -107,6 +108,10 @@ def run(app: Any, listener: socket.socket, *, log_level: str = "warning") -> Non
         # Who calls is who connects: a header that says otherwise could say anything.
         proxy_headers=False,
     )
+    # What was made so far stays: who looks for garbage need not look through it, time and again,
+    # while callers wait.
+    gc.collect()
+    gc.freeze()
     uvicorn.Server(config).run(sockets=[listener])
 
 

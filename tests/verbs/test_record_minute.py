@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from fairlane import verbs
@@ -28,10 +30,58 @@ def test_a_minute_is_what_came_since_the_row_before(store: Store) -> None:
     (minute,) = minutes(store)
     assert (minute.at_ms, minute.seconds) == (store.clock.now_ms, 60.0)
     assert (minute.enqueued, minute.done, minute.finished, minute.refused) == (3, 1, 1, 0)
-    assert (minute.wait_p50_ms, minute.wait_p99_ms) == (2_000, 2_000)
+    # One that ended had waited for 2 s, which is in the bucket from 1 s to 2 s.
+    assert (minute.wait_p50_ms, minute.wait_p99_ms) == (1_500, 1_990)
     assert (minute.pending, minute.leased, minute.delayed, minute.dead_letters) == (1, 1, 0, 0)
     told = {lane.name: (lane.pending, lane.leased, lane.slots) for lane in minute.lanes}
     assert told == {LANE: (1, 1, 4), "ocr": (0, 0, 0)}
+
+
+def test_waits_are_of_all_that_ended_in_the_minute_at_any_rate(store: Store) -> None:
+    """They were those of 32 events of each 3.75 s, and a burst's first were its shortest."""
+
+    def run(waits_ms: Sequence[int]) -> None:
+        for wait_ms in waits_ms:
+            store.client.enqueue(mac(1), LANE, {})
+            store.clock.advance(wait_ms)
+            (leased,) = store.client.run(verbs.Claim(LANE, 1)).leased
+            store.client.run(verbs.Start(leased.task_id, 1, "worker", "run"))
+            store.client.run(verbs.Finish(leased.task_id, 1))
+
+    run([1] * 5)
+    store.run(verbs.RecordMinute())
+    store.clock.advance(MINUTE_MS)
+    run([4] * 40 + [1_500] * 80 + [25_000] * 3)
+    store.run(verbs.RecordMinute())
+    (minute,) = minutes(store)
+    assert 1_000 < (minute.wait_p50_ms or 0) <= 2_000
+    assert 10_000 < (minute.wait_p99_ms or 0) <= 30_000
+    store.clock.advance(MINUTE_MS)
+    store.run(verbs.RecordMinute())
+    assert minutes(store)[-1].wait_p50_ms is None, "nothing ended in this one"
+
+
+def test_waits_of_every_lane_and_over_the_last_bound(store: Store) -> None:
+    store.run(verbs.RecordMinute())
+    for lane, wait_ms in ((LANE, 0), ("ocr", 2_000_000), ("ocr", 2_000_000)):
+        store.client.enqueue(mac(1), lane, {})
+        store.clock.advance(wait_ms)
+        (leased,) = store.claim(lane=lane)
+        store.start(leased)
+        store.finish(leased)
+    store.run(verbs.RecordMinute())
+    (minute,) = minutes(store, 120)
+    assert (minute.wait_p50_ms, minute.wait_p99_ms) == (1_800_000, 1_800_000)
+
+
+def test_counts_that_began_anew_are_no_waits_below_zero(store: Store) -> None:
+    store.is_spoilt = True
+    store.finish(store.running())
+    store.run(verbs.RecordMinute())
+    store.redis.delete(store.keys.lane("TIMES", LANE))
+    store.clock.advance(MINUTE_MS)
+    store.run(verbs.RecordMinute())
+    assert minutes(store)[0].wait_p50_ms is None
 
 
 def test_refusals_of_every_kind_are_counted(store: Store) -> None:

@@ -74,9 +74,10 @@ class LaneLevel(answer.Answer):
 class HistoryMinute(answer.Answer):
     """What happened in the `seconds` before `at`, and the levels then.
 
-    `finished` are tasks that ended in whatever way. The waits (of tasks that started, since they
-    were accepted) and `jain` are of a sample, null of too few. `jain` is Jain's index of the work
-    that devices got, each by its weight, that had tasks all the time: 1 is perfectly fair.
+    `finished` are tasks that ended in whatever way. The waits are those of all whose first attempt
+    ended, until they were handed out; null where none did. `jain` is of a sample, null of too few:
+    Jain's index of the work that devices got, each by its weight, that had tasks all the time; 1 is
+    perfectly fair.
     """
 
     at: str | None

@@ -1,6 +1,7 @@
 -- Read the history: a row for each of the last minutes that has one, oldest first.
 --
--- Returns  rows, each as the minute's number and its JSON
+-- Returns  {the bounds of the waits' histogram in ms…}, {rows, each as the minute's number and its
+--          JSON…}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
@@ -16,4 +17,4 @@ for at, row in ipairs(call('HMGET', HISTORY, unpack(slots))) do
     rows[#rows + 1] = row
   end
 end
-return rows
+return { BOUNDS_MS, rows }

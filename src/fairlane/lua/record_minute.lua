@@ -1,7 +1,7 @@
 -- Record the system's level for the history, once a minute.
 --
--- A row is the counts and levels at the minute's first call, and how long tasks waited that were
--- started in the 60 s before, of a sample of the events in these. A day of rows is kept.
+-- A row is the counts and levels at the minute's first call, the histogram of waits among them, and
+-- who got how much in the 60 s before, of a sample of the events in these. A day of rows is kept.
 --
 -- Returns  1, or 0 when this minute has its row
 -- Errors   none
@@ -37,21 +37,14 @@ local function starts()
   return found
 end
 
--- The waits of the tasks, and what each device was charged for them: the sum, and that of squares.
-local waits, work = {}, {}
+-- How many were first attempts, and what each device was charged: the sum, and that of squares.
+local firsts, work = 0, {}
 for _, event in ipairs(starts()) do
   local id, attempt = string.match(event.tasks or '', '^(.+)%.(%d+)$')
-  local f = redis.pcall('HMGET', TASK .. (id or ''), 'created_at', 'started_at', 'paid')
-  if attempt == '1' and num(f[1]) and num(f[2]) then
-    waits[#waits + 1] = math.max(0, f[2] - f[1])
-  end
-  local paid, of = (num(f[3]) or UNITS_PER_MS) / UNITS_PER_MS, work[event.mac] or { 0, 0 }
+  local f = redis.pcall('HMGET', TASK .. (id or ''), 'paid')
+  firsts = firsts + (attempt == '1' and 1 or 0)
+  local paid, of = (num(f[1]) or UNITS_PER_MS) / UNITS_PER_MS, work[event.mac] or { 0, 0 }
   work[event.mac] = { of[1] + paid, of[2] + paid * paid }
-end
-table.sort(waits)
-
-local function percentile(part)
-  return waits[math.max(1, math.ceil(#waits * part))]
 end
 
 -- What Jain's index is made of: the shares of the devices that had tasks for the whole minute.
@@ -65,9 +58,8 @@ for mac, of in pairs(work) do
   end
 end
 
-local row = { recorded_at = now, waits = #waits, wait_p50 = percentile(0.5),
-  wait_p99 = percentile(0.99), devices = devices, shares = shares, squares = squares,
-  noise = noise, pending = count(call('GET', GLOBAL_PENDING)) or 0, leased = 0,
+local row = { recorded_at = now, waits = firsts, devices = devices, shares = shares,
+  squares = squares, noise = noise, pending = count(call('GET', GLOBAL_PENDING)) or 0, leased = 0,
   delayed = call('ZCARD', DELAYED), dead_letters = call('LLEN', DEAD_LETTER), refused = 0 }
 local totals = call('HGETALL', TOTALS)
 for at = 1, #totals, 2 do
@@ -78,14 +70,22 @@ end
 for _, name in ipairs({ 'accepted', 'done', 'failed', 'dead', 'expired', 'cancelled' }) do
   row[name] = count(call('HGET', TOTALS, name)) or 0
 end
-local lanes = {}
+local lanes, waited, counts = {}, {}, {}
+for at = 0, #BOUNDS_MS do
+  waited[at + 1] = 0
+  counts[3 * at + 1], counts[3 * at + 2], counts[3 * at + 3] = 'GET', 'i64', '#' .. at
+end
 for name in string.gmatch(C.lanes, '[^,]+') do
   local L = lane_of(name)
   local leased = call('ZCARD', INFLIGHT .. L.suffix)
   lanes[name] = { count(call('HGET', VIRTUAL .. L.suffix, 'pending')) or 0, leased,
     count(call('HGET', CAPACITY, 'slots:' .. name)) or 0 }
   row.leased = row.leased + leased
+  for at, n in ipairs(call('BITFIELD', TIMES .. L.suffix, unpack(counts))) do
+    -- What another program wrote there is no count.
+    waited[at] = waited[at] + (n >= 0 and n < 10 ^ 12 and n or 0)
+  end
 end
-row.lanes = lanes
+row.lanes, row.waited = lanes, waited
 call('HSET', HISTORY, slot, string.format('%d %s', minute, cjson.encode(row)))
 return 1

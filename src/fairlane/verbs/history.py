@@ -6,7 +6,7 @@ and nothing else: the next row counts from the last one that there is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -37,9 +37,10 @@ class Minute:
     """What happened in the `seconds` before `at_ms`, and the levels then.
 
     `enqueued`, `done`, `failed`, `dead`, `expired`, `cancelled` and `refused` are tasks. The waits
-    of tasks that started (from their acceptance) and Jain's index are of a sample; None of too
-    few. The index is that of the work that devices got, each by its weight, that had tasks all the
-    time: 1 is perfectly fair.
+    are those of all whose first attempt ended in this time, from their acceptance until they were
+    handed out, each as exact as the bucket that it was counted in; None where none did. Jain's
+    index is of a sample, None of too few: it is that of the work that devices got, each by its
+    weight, that had tasks all the time. 1 is perfectly fair.
     """
 
     at_ms: int
@@ -89,8 +90,7 @@ class _Row(msgspec.Struct, frozen=True):
     squares: float
     noise: float
     lanes: dict[str, tuple[int, int, int]] | Empty = field(default_factory=dict)
-    wait_p50: float | None = None
-    wait_p99: float | None = None
+    waited: list[int] = field(default_factory=list)
 
 
 _decode: Final = msgspec.json.Decoder(_Row).decode
@@ -130,8 +130,8 @@ class ReadHistory(Verb[tuple[Minute, ...]]):
 
     def decode(self, reply: Any) -> tuple[Minute, ...]:
         """Return the minutes, each as what came since the row before."""
-        rows = list(_readable(reply))
-        return tuple(_minute(before, after) for before, after in pairwise(rows))
+        bounds_ms, rows = [*map(int, reply[0])], [*_readable(reply[1])]
+        return tuple(_minute(before, after, bounds_ms) for before, after in pairwise(rows))
 
 
 def _readable(rows: Iterable[Any]) -> Iterator[_Row]:
@@ -141,11 +141,12 @@ def _readable(rows: Iterable[Any]) -> Iterator[_Row]:
             yield _decode(text(row).partition(" ")[2])
 
 
-def _minute(before: _Row, after: _Row) -> Minute:
+def _minute(before: _Row, after: _Row, bounds_ms: Sequence[int]) -> Minute:
     def came(name: str) -> int:
         # A store that came back older counts from where it is.
         return max(0, int(getattr(after, name) - getattr(before, name)))
 
+    waits = [max(0, new - old) for old, new in zip(before.waited, after.waited, strict=False)]
     ended = sum(map(came, ("done", "failed", "dead")))
     return Minute(
         at_ms=int(after.recorded_at),
@@ -157,8 +158,8 @@ def _minute(before: _Row, after: _Row) -> Minute:
         expired=came("expired"),
         cancelled=came("cancelled"),
         refused=came("refused"),
-        wait_p50_ms=None if after.wait_p50 is None else int(after.wait_p50),
-        wait_p99_ms=None if after.wait_p99 is None else int(after.wait_p99),
+        wait_p50_ms=_quantile_ms(waits, bounds_ms, 0.5),
+        wait_p99_ms=_quantile_ms(waits, bounds_ms, 0.99),
         jain=_jain(after, min(1.0, after.waits / ended) if ended else 1.0),
         pending=after.pending,
         leased=after.leased,
@@ -166,6 +167,21 @@ def _minute(before: _Row, after: _Row) -> Minute:
         dead_letters=after.dead_letters,
         lanes=tuple(_lanes(after.lanes)),
     )
+
+
+def _quantile_ms(counts: Sequence[int], bounds_ms: Sequence[int], part: float) -> int | None:
+    """Return a quantile of a histogram, told as if a bucket's times were spread evenly in it.
+
+    Over the last bound it is that bound; None of nothing.
+    """
+    rank, below, lower_ms = part * sum(counts), 0, 0
+    if not rank:
+        return None
+    for count, upper_ms in zip(counts, bounds_ms, strict=False):
+        if count and below + count >= rank:
+            return round(lower_ms + (upper_ms - lower_ms) * (rank - below) / count)
+        below, lower_ms = below + count, upper_ms
+    return lower_ms
 
 
 def _jain(row: _Row, sampled: float) -> float | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from celery import Celery, chain, group
+from celery import Celery, chain, chord, group
+from celery.exceptions import ChordError, TaskRevokedError
 
 from fairlane import Settings, TaskType, verbs
-from fairlane.celery import install
+from fairlane.celery import TaskDead, install
+from fairlane.celery.recorder import Recorder
 from fairlane.errors import InvalidSettings, Refused, TaskNotFound
 from fairlane.model import TaskState
 from support.citizen import make
@@ -23,7 +25,7 @@ WAIT_S = 20.0
 def system() -> Iterator[System]:
     """Give a system whose worker is that of a user's application."""
     kinds = (TaskType("work", "work", "work"),)
-    with running(task_types=kinds, max_per_mac_pending=20) as system:
+    with running(task_types=kinds, max_per_mac_pending=20, retry_backoff_base_ms=100) as system:
         backend = system.settings.broker_url.replace("/1", "/2").replace("db=1", "db=2")
         system.environ["CITIZEN_BACKEND"] = backend
         system.worker("citizen", "work", "sensitive.dispatch", app="support.citizen", slots=2)
@@ -84,6 +86,77 @@ def test_chains_and_groups_stay_with_the_device(system: System, citizen: Celery)
         node = node.parent
     several = group(add.s(n, n).set(device=mac(6)) for n in range(3)).apply_async()
     assert several.get(timeout=WAIT_S) == [0, 2, 4]
+
+
+def test_a_task_that_is_replaced_and_a_chord_stay_with_the_device(
+    system: System, citizen: Celery
+) -> None:
+    sent = citizen.tasks["swap"].apply_async((20, 3), device=mac(10))
+    assert sent.get(timeout=WAIT_S) == 23
+    add, total = citizen.tasks["add"], citizen.tasks["total"]
+    several = chord(
+        [add.s(n, 1).set(device=mac(11)) for n in range(3)], total.s().set(device=mac(11))
+    ).apply_async()
+    assert several.get(timeout=WAIT_S) == 6
+    assert system.client.task(several.id).mac == mac(11)
+
+
+def test_what_was_cancelled_is_revoked_in_the_result_backend(
+    system: System, citizen: Celery
+) -> None:
+    system.client.run(verbs.Configure(mac(12), paused=True))
+    add = citizen.tasks["add"]
+    sent = chain(add.s(1, 2).set(device=mac(12)), add.s(10), add.s(100)).apply_async()
+    first = sent.parent.parent
+    assert first.state == "PENDING"
+    assert system.client.cancel(first.id)
+    with pytest.raises(TaskRevokedError, match="cancelled"):
+        first.get(timeout=WAIT_S)
+    # What follows it never runs, and whoever waits for the end is told.
+    with pytest.raises(TaskRevokedError):
+        sent.get(timeout=WAIT_S)
+
+
+def test_what_has_expired_is_revoked_and_its_chord_fails(system: System, citizen: Celery) -> None:
+    system.client.run(verbs.Configure(mac(13), paused=True))
+    add, total = citizen.tasks["add"], citizen.tasks["total"]
+    late = add.s(1, 1).set(device=mac(13), expires=1)
+    sent = chord(
+        [add.s(2, 2).set(device=mac(14)), late], total.s().set(device=mac(14))
+    ).apply_async()
+
+    def expired() -> bool:
+        return bool(system.client.run(verbs.Purge()))
+
+    eventually(expired, WAIT_S)
+    with pytest.raises((ChordError, TaskRevokedError)):
+        sent.get(timeout=WAIT_S)
+    assert sorted(child.state for child in sent.parent.children) == ["REVOKED", "SUCCESS"]
+
+
+def test_what_was_given_up_has_failed_with_its_cause(system: System, citizen: Celery) -> None:
+    sent = citizen.tasks["die"].apply_async(device=mac(15))
+    with pytest.raises(TaskDead, match="worker_lost"):
+        sent.get(timeout=3 * WAIT_S)
+    assert system.client.task(sent.id).state is TaskState.DEAD
+
+
+def test_who_leads_next_writes_nothing_twice(system: System, citizen: Celery) -> None:
+    """He looks back an hour: at what has a result by now, and at what lives again."""
+    system.client.run(verbs.Configure(mac(16), paused=True))
+    known, redriven = (
+        citizen.tasks["add"].apply_async((1, 1), device=mac(16)).id for _ in range(2)
+    )
+    system.client.cancel(known)
+    eventually(lambda: citizen.AsyncResult(known).state == "REVOKED", WAIT_S)
+    citizen.backend.store_result(known, 7, "SUCCESS")
+    raw = system.redis
+    raw.xadd(system.client.keys.events, {"event": "dead", "mac": "", "lane": "", "tasks": redriven})
+    raw.xadd(system.client.keys.events, {"event": "dead", "mac": "", "lane": "", "tasks": "gone"})
+    Recorder(citizen, lambda: False).step()
+    Recorder(citizen, lambda: True).step()
+    assert citizen.AsyncResult(known).get(timeout=WAIT_S) == 7
+    assert citizen.AsyncResult(redriven).state == "PENDING"
 
 
 def test_a_countdown_is_waited_for(system: System, citizen: Celery) -> None:

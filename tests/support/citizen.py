@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 from celery import Celery
@@ -32,6 +33,19 @@ def make(broker_url: str, backend_url: str, settings: Settings | None = None) ->
         if self.request.retries < after:
             raise self.retry(countdown=0.1)
         return int(self.request.retries)
+
+    @app.task(name="swap", bind=True, shared=False)
+    def swap(self: Any, one: int, other: int) -> Any:
+        """Let another task stand in for this one."""
+        raise self.replace(add.s(one, other))
+
+    @app.task(name="total", shared=False)
+    def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    @app.task(name="die", shared=False)
+    def die() -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
 
     @app.task(name="boom", shared=False)
     def boom(words: str) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 from fairlane.celery.app import make_app
 from fairlane.celery.install import install
+from fairlane.celery.recorder import TaskDead
 
-__all__ = ["install", "make_app"]
+__all__ = ["TaskDead", "install", "make_app"]
 
 
 def __getattr__(name: str) -> Any:

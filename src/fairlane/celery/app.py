@@ -30,6 +30,8 @@ class Fairlane:
 
     client: Client
     worker_id: str = ""
+    #: Whether it is somebody's own, whose results stand in a result backend.
+    is_citizen: bool = False
 
 
 def make_app(settings: Settings | None = None) -> Celery:

@@ -67,7 +67,7 @@ def install(app: Celery, settings: Settings | None = None, *, queues: Iterable[s
         kinds = tuple(_type_of(name) for name in named or _queues(app))
         base = replace(base, task_types=kinds)
     client = Client(base)
-    app.fairlane = Fairlane(client)
+    app.fairlane = Fairlane(client, is_citizen=True)
     app.amqp_cls = FairAMQP
     app.__dict__.pop("amqp", None)
     register(app, client)

@@ -24,6 +24,7 @@ from celery.worker import state
 from fairlane.celery.announce import started
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.celery.publish import attempt_of, publisher
+from fairlane.celery.recorder import Recorder, records
 from fairlane.errors import StoreError
 from fairlane.ids import new_worker_id
 from fairlane.services.dispatcher import Dispatcher, LedDispatcher
@@ -54,6 +55,7 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         self._threads: list[threading.Thread] = []
         self._reporter: Reporter | None = None
         self._dispatcher: LedDispatcher | None = None
+        self._dispatching: threading.Thread | None = None
         self._announcer = started(worker.app, "worker", worker.app.fairlane.worker_id)
 
         signals.worker_process_init.connect(partial(_end_with, os.getpid()), weak=False)
@@ -88,7 +90,10 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
                 Janitor(fairlane.client),
                 fairlane.worker_id,
             )
-            self._run(self._dispatcher, self._leads_no_more)
+            self._dispatching = self._run(self._dispatcher, self._leads_no_more)
+            if records(worker.app):
+                recorder = Recorder(worker.app, partial(getattr, self._dispatcher, "leads"))
+                self._run(recorder, self._leads_no_more)
         # `stop` of this step comes before the pool's last task ends, this signal after it.
         signals.worker_shutdown.connect(self._leave, weak=False)
 
@@ -102,13 +107,14 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         """Leave at once: the worker is told to."""
         self._leave()
 
-    def _run(self, service: Service, stopped: threading.Event) -> None:
+    def _run(self, service: Service, stopped: threading.Event) -> threading.Thread:
         name = f"fairlane-{type(service).__name__.lower()}"
         thread = threading.Thread(
             target=run_forever, args=(service, stopped), name=name, daemon=True
         )
         thread.start()
         self._threads.append(thread)
+        return thread
 
     def _leave(self, **_: Any) -> None:
         if self._stopped.is_set():
@@ -126,7 +132,8 @@ class WorkerStep(bootsteps.StartStopStep):  # type: ignore[misc]
         if self._dispatcher is None or self._leads_no_more.is_set():
             return
         self._leads_no_more.set()
-        self._threads[-1].join(timeout=5.0)
+        if self._dispatching is not None:
+            self._dispatching.join(timeout=5.0)
         _quietly(self._dispatcher.leave)
 
 

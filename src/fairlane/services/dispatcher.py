@@ -160,6 +160,11 @@ class LedDispatcher:
         except FairlaneError as error:
             log.error("the janitor: %s; `fairlane doctor` looks for what is wrong", error)
 
+    @property
+    def leads(self) -> bool:
+        """Whether it leads now, as far as it knows."""
+        return self._leads
+
     def leave(self) -> None:
         """Give up the lead, so that the next one need not wait for the lease."""
         if self._leads:

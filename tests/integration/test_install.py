@@ -141,6 +141,7 @@ def test_what_was_given_up_has_failed_with_its_cause(system: System, citizen: Ce
     assert system.client.task(sent.id).state is TaskState.DEAD
 
 
+@pytest.mark.filterwarnings("ignore:Call to deprecated setex")  # by Celery
 def test_who_leads_next_writes_nothing_twice(system: System, citizen: Celery) -> None:
     """He looks back an hour: at what has a result by now, and at what lives again."""
     system.client.run(verbs.Configure(mac(16), paused=True))

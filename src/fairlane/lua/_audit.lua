@@ -1,14 +1,17 @@
 -- What is wrong with a device or a task, counted anew from records and lists. Nothing is written.
 -- A flaw is {who, what, what is stored, what is right}.
 
-local FEW = 5000
+-- What one step counts anew, at most: each bound is some milliseconds.
+local FEW_TASKS = 250
+local FEW_DEVICES = 1000
+local FEW_SITES = 50
 
--- Count the tasks of a set that are in one of two states, by '<lane>|<mac>'; nil past 5,000.
+-- Count the tasks of a set that are in one of two states, by '<lane>|<mac>'; nil if there are many.
 local function count_by_device(key, one, other, counts)
-  if call('ZCARD', key) > FEW then
+  if call('ZCARD', key) > FEW_TASKS then
     return nil
   end
-  for _, id in ipairs(call('ZRANGE', key, 0, FEW - 1)) do
+  for _, id in ipairs(call('ZRANGE', key, 0, FEW_TASKS - 1)) do
     local f = redis.pcall('HMGET', TASK .. id, 'lane', 'mac', 'state')
     if f[1] and (f[3] == one or f[3] == other) then
       local turn_id = f[1] .. '|' .. (f[2] or '')

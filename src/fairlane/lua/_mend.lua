@@ -125,7 +125,7 @@ local function mend_device(mac, counts, site)
   return flaws
 end
 
--- Put a task where its record says; returns what was wrong, what was looked through, its device.
+-- Take out of every place a task whose record is gone or cannot be read, and put what is left aside
 -- as a dead letter; returns its device if that is known.
 local function forget_task(id, queue, task)
   call('ZREM', DEADLINES, id)

@@ -1,9 +1,9 @@
--- What is counted over all devices and tasks, and counting it anew: up to 5,000 of each.
+-- What is counted over all devices and tasks, and counting it anew, unless it is of many.
 
 -- Of the devices that have pending tasks: these by lane, and by site, and the weights over 1 of
--- those in each schedule, in millionths. Nil past 5,000 devices, or if one of them cannot be read.
+-- those in each schedule, in millionths. Nil if there are many, or if one of them cannot be read.
 local function count_all_pending()
-  if call('ZCARD', MACS) > FEW then
+  if call('ZCARD', MACS) > FEW_DEVICES then
     return nil
   end
   local fields, places = { 'weight', 'site', 'at_site' }, {}
@@ -12,7 +12,7 @@ local function count_all_pending()
     fields[#fields + 1], places[#places + 1] = L.field .. 'pending_count', L
   end
   local lanes, sites, extras = {}, {}, {}
-  for _, mac in ipairs(call('ZRANGE', MACS, 0, FEW - 1)) do
+  for _, mac in ipairs(call('ZRANGE', MACS, 0, FEW_DEVICES - 1)) do
     local f = redis.pcall('HMGET', META .. mac, unpack(fields))
     if f.err then
       return nil
@@ -33,13 +33,13 @@ local function count_all_pending()
   return lanes, sites, extras
 end
 
--- The leases of a lane by site; nil past 5,000 of them.
+-- The leases of a lane by site; nil if there are many.
 local function count_all_leased(L)
   local key, sites = INFLIGHT .. L.suffix, {}
-  if call('ZCARD', key) > FEW then
+  if call('ZCARD', key) > FEW_TASKS then
     return nil
   end
-  for _, id in ipairs(call('ZRANGE', key, 0, FEW - 1)) do
+  for _, id in ipairs(call('ZRANGE', key, 0, FEW_TASKS - 1)) do
     local mac = redis.pcall('HMGET', TASK .. id, 'mac')[1]
     local f = mac and redis.pcall('HMGET', META .. mac, 'site', 'at_site')
     if f and f.err then
@@ -52,10 +52,18 @@ local function count_all_leased(L)
   return sites
 end
 
--- The sites that are known by anything that they have in a lane.
+-- At most how many sites there are that may have something in a lane.
+local function count_sites(L)
+  return call('ZCARD', SITES .. L.suffix) + call('HLEN', SITES_PENDING)
+end
+
+-- The sites that are known by anything that they have in a lane; none if there are many.
 local function known_sites(L, leased, pending)
+  if count_sites(L) > FEW_SITES then
+    return {}
+  end
   local sites = { default = true }
-  for _, site in ipairs(call('ZRANGE', SITES .. L.suffix, 0, FEW - 1)) do
+  for _, site in ipairs(call('ZRANGE', SITES .. L.suffix, 0, FEW_SITES - 1)) do
     sites[site] = true
   end
   for _, site in ipairs(call('HKEYS', SITES_PENDING)) do
@@ -71,12 +79,16 @@ local function known_sites(L, leased, pending)
   return sites
 end
 
--- The slots that the workers report, lane by lane.
+-- The slots that the workers report, lane by lane; nil while the sweep has one to take back, whose
+-- row has ended by itself.
 local function count_reported()
   local slots = {}
   for _, worker in ipairs(call('ZRANGE', WORKERS, 0, 999)) do
     local f = call('HMGET', WORKER .. worker, 'lanes', 'slots')
-    for name in string.gmatch(f[1] or '', '[^,]+') do
+    if not f[1] then
+      return nil
+    end
+    for name in string.gmatch(f[1], '[^,]+') do
       slots[name] = (slots[name] or 0) + (num(f[2]) or 0)
     end
   end
@@ -114,6 +126,24 @@ local function audit_sites(note, L, sites, leased, extras)
   end
 end
 
+-- What there is too much of to be counted in one step: of whom, and how many.
+local function left_out()
+  local left = {}
+  local function bound(what, count, most)
+    if count > most then
+      left[#left + 1] = { what, count }
+    end
+  end
+  bound('devices with tasks', call('ZCARD', MACS), FEW_DEVICES)
+  bound('delayed tasks', call('ZCARD', DELAYED), FEW_TASKS)
+  for name in string.gmatch(C.lanes, '[^,]+') do
+    local L = lane_of(name)
+    bound('leases in lane ' .. name, call('ZCARD', INFLIGHT .. L.suffix), FEW_TASKS)
+    bound('sites in lane ' .. name, count_sites(L), FEW_SITES)
+  end
+  return left
+end
+
 -- The flaws of what is counted in all; each has the command that mends it.
 local function audit_sums()
   local flaws = {}
@@ -135,8 +165,10 @@ local function audit_sums()
     end
     local leased = count_all_leased(L)
     audit_sites(note, L, known_sites(L, leased, pending), leased, extras)
-    note({ 'SLOTS' }, name .. ' slots',
-      num(call('HGET', CAPACITY, 'slots:' .. name)) or 0, slots[name] or 0)
+    if slots then
+      note({ 'SLOTS' }, name .. ' slots',
+        num(call('HGET', CAPACITY, 'slots:' .. name)) or 0, slots[name] or 0)
+    end
   end
   if pending then
     local sum = 0

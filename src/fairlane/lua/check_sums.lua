@@ -1,6 +1,6 @@
 -- Find sums over all devices and tasks that are wrong.
 --
--- Returns  flaws {'store', what, stored, right}…
+-- Returns  {flaws {'store', what, stored, right}…, what is too much for one step {what, count}…}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
@@ -8,4 +8,4 @@ local flaws = audit_sums()
 for _, flaw in ipairs(flaws) do
   flaw[5] = nil
 end
-return flaws
+return { flaws, left_out() }

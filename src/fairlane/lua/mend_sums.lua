@@ -1,6 +1,7 @@
 -- Count anew the sums over all devices and tasks that are wrong.
 --
--- Returns  what was wrong, as {'store', what, stored, right}…
+-- Returns  {what was wrong, as {'store', what, stored, right}…, what is too much for one step
+--          {what, count}…}
 -- Errors   none
 -- Twice    changes nothing
 -- Flags    allow-oom
@@ -8,4 +9,4 @@ local flaws = mend_all_sums()
 for _, flaw in ipairs(flaws) do
   flaw[5] = nil
 end
-return flaws
+return { flaws, left_out() }

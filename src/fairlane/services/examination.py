@@ -43,8 +43,6 @@ _OF_DEVICES: Final = ("macs", "overloaded")
 _OF_DEVICES_BY_LANE: Final = ("waiting", "backoff", "throttled", "floor")
 _OF_TASKS: Final = ("deadlines", "delayed", "dead_letter")
 _MOST_EVENTS: Final = 100_000
-#: Of more than this no sum is counted anew: it would take one step too long (`FEW` in Lua).
-MOST_SUMMED: Final = 5_000
 
 #: Is told what is looked at, how many of it are done, and how many there are, about.
 Progress = Callable[[str, int, int], None]
@@ -88,8 +86,7 @@ class Examination:
         self._look_at_schedules(lanes)
         self._look_at_devices(self._macs)
         self.progress("sums", 0, 1)
-        self._count_what_is_left_out(lanes)
-        self._look(["store"], lambda _: self.client.run(MendSums() if self.mended else CheckSums()))
+        self._look(["store"], self._look_at_sums)
         self.progress("sums", 1, 1)
 
     @property
@@ -150,16 +147,10 @@ class Examination:
             self._look(batch, look)
             self.tasks += len(batch)
 
-    def _count_what_is_left_out(self, lanes: Sequence[str]) -> None:
-        places = [("devices with tasks", Members("macs", limit=1))]
-        places += [(f"leases in lane {lane}", Members("inflight", lane, limit=1)) for lane in lanes]
-        places += [("delayed tasks", Members("delayed", limit=1))]
-        many = [
-            f"{count:,} {name}"
-            for name, place in places
-            if (count := self.client.run(place)[0]) > MOST_SUMMED
-        ]
-        self.left_out = ", ".join(many)
+    def _look_at_sums(self, _: Sequence[str]) -> Iterable[Flaw]:
+        flaws, left_out = self.client.run(MendSums() if self.mended else CheckSums())
+        self.left_out = ", ".join(f"{count:,} {what}" for what, count in left_out)
+        return flaws
 
     def _look(self, names: list[str], look: Callable[[list[str]], Iterable[Flaw]]) -> None:
         """Look at some; if that fails, at each of them, and tell whose keys cannot be read."""

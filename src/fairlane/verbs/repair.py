@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 from fairlane.errors import InvalidData
 from fairlane.flaw import Flaw
@@ -26,6 +26,7 @@ PLACES: Final = {
     "floor": True, "sites": True, "schedule": True, "queue": True,
 }  # fmt: skip
 DEAD_LETTER: Final = "dead_letter"
+Sums: TypeAlias = tuple[tuple[Flaw, ...], tuple[tuple[str, int], ...]]
 
 
 @dataclass(frozen=True)
@@ -144,23 +145,27 @@ class _OfSums:
         """Return nothing."""
         return ()
 
-    def decode(self, reply: Any) -> tuple[Flaw, ...]:
-        """Return the flaws."""
-        return tuple(Flaw(*map(text, row)) for row in reply)
+    def decode(self, reply: Any) -> Sums:
+        """Return the flaws, and what was not looked at."""
+        flaws, left_out = reply
+        return (
+            tuple(Flaw(*map(text, row)) for row in flaws),
+            tuple((text(what), int(count)) for what, count in left_out),
+        )
 
 
 @dataclass(frozen=True)
-class CheckSums(_OfSums, Verb[tuple[Flaw, ...]]):
+class CheckSums(_OfSums, Verb[Sums]):
     """Find sums over all devices and tasks that are wrong.
 
-    Past 5,000 devices with tasks, or leases of a lane, sums of these are not looked at: it would
-    take too long.
+    Returns them, and what there is too much of for one step of some milliseconds, e.g.
+    `("devices with tasks", 1200)`: sums of these are not looked at.
     """
 
 
 @dataclass(frozen=True)
-class MendSums(_OfSums, Verb[tuple[Flaw, ...]]):
+class MendSums(_OfSums, Verb[Sums]):
     """Count anew the sums over all devices and tasks that are wrong.
 
-    Returns what was wrong. The bounds are those of CheckSums.
+    Returns what was wrong, and what CheckSums would not look at either.
     """

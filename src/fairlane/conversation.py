@@ -116,8 +116,13 @@ class Session:
             reply = yield from self._evaluate(verb, failed)
         except ConfigChanged:
             # Somebody migrated the store, or it came back empty: agree anew, with a new library.
-            log.warning("store: its settings have changed or are gone; joining it anew")
+            before = self._digest
             yield from self.open()
+            if self._digest == before:
+                log.warning("store: it had no settings any more, and has those of this process now")
+            else:
+                log.warning("store: its settings were changed (`fairlane migrate`); going on with "
+                            "the new ones")  # fmt: skip
             reply = yield from self._evaluate(verb)
         return self.decode(verb, reply)
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from fairlane import Client, Settings, verbs
 from fairlane.cli import cli
 from fairlane.cli.duration import Duration
+from fairlane.cli.output import short
 from support.eventually import eventually
 from support.processes import COMMAND, environment
 from support.store import mac
@@ -260,6 +261,44 @@ def test_what_is_watched_is_a_line_of_json_each(shell: Shell) -> None:
 
         eventually(is_told)
         assert json.loads(lines.readline())["event"] == "accepted"
+
+
+@pytest.mark.parametrize(
+    "which",
+    [["--type", "ocr"], ["--lane", "ocr"], ["--cause", "boom"], ["--mac", "0200.0000.0009"]],
+    ids=lambda which: which[0],
+)
+def test_only_what_is_asked_for_is_watched(shell: Shell, which: list[str]) -> None:
+    with watching(shell, "tasks", *which) as lines:
+
+        def is_told() -> bool:
+            if "--cause" in which:
+                shell.bury(2)
+            else:
+                shell.client.enqueue(mac(1), "text", {})
+                shell.client.cancel(shell.client.enqueue(mac(9), "ocr", {}).task_id)
+            return bool(select.select([lines], [], [], 1.0)[0])
+
+        eventually(is_told)
+        told = json.loads(lines.readline())
+        if "--cause" in which:
+            assert (told["event"], told["detail"]) == ("dead", "boom")
+        else:
+            assert (told["mac"], told["lane"]) == (mac(9), "ocr")
+
+
+def test_what_is_watched_has_no_past(shell: Shell) -> None:
+    refused = shell.run("tasks", "--watch", "--newer", "1h")
+    assert (refused.exit_code, "from now on" in refused.stderr) == (2, True)
+
+
+def test_help_is_in_groups_and_a_cut_error_says_so(shell: Shell) -> None:
+    assert "Look at it" in shell.run("--help").stdout
+    for command in (["tasks"], ["cancel"], ["dead", "redrive"]):
+        assert "Which" in shell.run(*command, "--help").stdout
+    assert short("a\nb" * 40) == "b"
+    assert short("x" * 60) == "x" * 60
+    assert short("x" * 61) == "x" * 59 + "…"
 
 
 def test_who_looks_makes_no_store(tmp_path: Path) -> None:

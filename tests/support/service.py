@@ -128,5 +128,6 @@ def is_problem(answer: httpx.Response, status: int, code: str) -> bool:
     assert told["type"] == "urn:fairlane:problem:" + code.lower().replace("_", "-")
     assert told["title"]
     assert told["detail"]
+    assert told["detail"] != told["title"], "it says nothing more"
     assert (status in (429, 503)) == ("retry-after" in answer.headers)
     return True

@@ -224,3 +224,16 @@ def test_a_process_reports_often_enough_for_leases_that_it_adopts() -> None:
     assert Settings(heartbeat_every_ms=3_000).adopt(brief).heartbeat_every_ms == 3_000
     with pytest.raises(InvalidSettings, match="heartbeat_every_ms"):
         Settings(heartbeat_every_ms=12_000).adopt(brief)
+
+
+def test_a_relative_folder_is_one_of_the_data_folder_wherever_a_process_runs() -> None:
+    """Service and worker have working directories of their own."""
+    for folder, expected in (
+        ("", "/data/files"),
+        ("images", "/data/images"),
+        ("/mnt/images", "/mnt/images"),
+        ("s3://bucket/x", "/data/files"),
+    ):
+        assert Settings(data_dir=Path("/data"), files_url=folder).files_dir == Path(expected)
+    settings = Settings(data_dir=Path("/data"), token_keys_dir="own")
+    assert settings.token_keys_folder == Path("/data/own")

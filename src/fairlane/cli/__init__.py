@@ -81,14 +81,17 @@ def cli(context: click.Context, *, verbose: bool) -> None:
     )
 
 
-for command in (
-    *(api, beat, dispatcher, up, worker),
-    *(bench, demo, detect, simulate),
-    *(enqueue, tasks, task, explain, cancel, dead),
-    *(abnormal, devices, doctor, history, lanes, stats, top, workers),
-    *(completion, configure, migrate, settings, token),
-):
-    cli.add_command(command)
+_PANELS = {
+    "Run it": (up, api, worker, dispatcher, beat),
+    "Tasks": (enqueue, tasks, task, explain, cancel, dead),
+    "Look at it": (top, stats, lanes, devices, workers, history, abnormal, doctor),
+    "Steer it": (configure, migrate, settings, token, completion),
+    "Try it": (demo, simulate, bench, detect),
+}
+for panel, commands in _PANELS.items():
+    for command in commands:
+        command.panel = panel
+        cli.add_command(command)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from fairlane.cli.duration import Duration
 from fairlane.cli.opened import opened
-from fairlane.cli.output import as_json_option, bar, confirm, tell_json, when
+from fairlane.cli.output import as_json_option, bar, confirm, short, tell_json, when
 from fairlane.cli.table import show
 from fairlane.client import Client
 from fairlane.mac import canonical
@@ -28,12 +28,15 @@ _AT_ONCE: Final = 100
 
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    panel = "Which dead letters"
     for option in (
-        click.option("--older", type=Duration(), help="That died before that."),
-        click.option("--newer", type=Duration(), help="That died in the last 90s, 30m, 12h …"),
-        click.option("--cause", help="Of this cause."),
-        click.option("--type", "task_type", help="Of one task type."),
-        click.option("--mac", help="Of one device, in any notation."),
+        click.option("--older", type=Duration(), help="That died before that.", panel=panel),
+        click.option(
+            "--newer", type=Duration(), help="That died in the last 90s, 30m, 12h …", panel=panel
+        ),
+        click.option("--cause", help="Of this cause.", panel=panel),
+        click.option("--type", "task_type", help="Of one task type.", panel=panel),
+        click.option("--mac", help="Of one device, in any notation.", panel=panel),
     ):
         command = option(command)
     return command
@@ -76,9 +79,8 @@ def list_(*, limit: int, by_cause: bool, as_json: bool, **given: Any) -> None:
         return
     table = Table("task", "type", "device", "died", "cause", "error")
     for letter in letters:
-        error = letter.error.strip().rpartition("\n")[2][:60]
         table.add_row(letter.task_id, letter.task_type, letter.mac, when(letter.ended_at_ms),
-                      letter.cause, error)  # fmt: skip
+                      letter.cause, short(letter.error))  # fmt: skip
     show(table)
 
 

@@ -72,6 +72,12 @@ def confirm(question: str, *, yes: bool) -> None:
     click.confirm(question, abort=True, err=True)
 
 
+def short(text: str, most: int = 60) -> str:
+    """Return the last line of an error for a table; one that is cut says so by its end."""
+    line = text.strip().rpartition("\n")[2]
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
 def when(ms: int) -> str:
     """Return a time of the store's clock for people, in UTC; empty for what has not happened."""
     if ms <= 0:

@@ -19,17 +19,19 @@ from fairlane.verbs.search import TaskQuery
 
 def query_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say which tasks."""
-    states = click.Choice([state.value for state in TaskState])
+    states, panel = click.Choice([state.value for state in TaskState]), "Which tasks"
     for option in (
-        click.option("--older", type=Duration(), help="Accepted before that."),
-        click.option("--newer", type=Duration(), help="Accepted in the last 90s, 30m, 12h …"),
-        click.option("--cause", default="", help="That failed or died of this cause."),
-        click.option("--type", "task_type", default="", help="Of one task type."),
-        click.option("--lane", default="", help="Of one lane."),
+        click.option("--older", type=Duration(), help="Accepted before that.", panel=panel),
+        click.option(
+            "--newer", type=Duration(), help="Accepted in the last 90s, 30m, 12h …", panel=panel
+        ),
+        click.option("--cause", default="", help="That failed or died of this cause.", panel=panel),
+        click.option("--type", "task_type", default="", help="Of one task type.", panel=panel),
+        click.option("--lane", default="", help="Of one lane.", panel=panel),
         click.option(
             "--mac", "--device", "mac", default="", help="Of one device, in any notation."
         ),
-        click.option("--state", type=states, help="Only these."),
+        click.option("--state", type=states, help="Only these.", panel=panel),
     ):
         command = option(command)
     return command

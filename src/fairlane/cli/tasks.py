@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import rich_click as click
 from rich.table import Table
 
 from fairlane.cli.opened import opened
-from fairlane.cli.output import as_json_option, lasting, tell_json, tell_line, when
+from fairlane.cli.output import as_json_option, lasting, short, tell_json, tell_line, when
 from fairlane.cli.query import query_of, query_options
 from fairlane.cli.table import show
 from fairlane.client import Client
+from fairlane.errors import TaskNotFound
+from fairlane.mac import canonical
 from fairlane.model import Event, TaskRecord, TaskState
 from fairlane.timeline import timeline
 from fairlane.verbs import Explain, ReadRevocations
 from fairlane.verbs.search import TaskQuery, search
 
 _EVERY_S: Final = 0.5
-_ERROR: Final = 60
 
 
 @click.command("tasks", short_help="Search tasks by id, device, state, type, time and words.")
@@ -38,9 +40,13 @@ def tasks(*, words: str, limit: int, watch: bool, as_json: bool, **given: Any) -
     that have ended, those are found that the event stream still tells of.
     """
     with opened() as client:
+        if watch and (given["newer"] or given["older"]):
+            raise click.UsageError(
+                "--watch tells what happens from now on: leave --newer and --older"
+            )
         query = query_of(client, words=words, **given)
         if watch:
-            _watch(client, query)
+            _watch(client, replace(query, mac=canonical(query.mac)) if query.mac else query)
             return
         client.join()
         page = client.follow(search(query, client.settings, limit=limit))
@@ -53,7 +59,7 @@ def tasks(*, words: str, limit: int, watch: bool, as_json: bool, **given: Any) -
         why = ": ".join(filter(None, (record.cause, record.error.strip().rpartition("\n")[2])))
         table.add_row(record.task_id, record.state, record.task_type, record.mac,
                       when(record.created_at_ms), when(record.ended_at_ms), str(record.attempt),
-                      why[:_ERROR])  # fmt: skip
+                      short(why))  # fmt: skip
     if page.tasks:
         show(table)
     else:
@@ -127,7 +133,7 @@ def _watch(client: Client, query: TaskQuery) -> None:
             events = client.events(position)
             for event in events:
                 position = event.event_id
-                if _is_meant(event, query):
+                if _is_meant(event, query) and _is_of_type(client, event, query.task_type):
                     tell_line(asdict(event))
             if not events:
                 time.sleep(_EVERY_S)
@@ -135,14 +141,34 @@ def _watch(client: Client, query: TaskQuery) -> None:
         return
 
 
+def _ids(event: Event) -> list[str]:
+    # A claim and a start name the attempt, too.
+    has_attempt = event.event in ("claimed", "started", "lease_lost")
+    return [task.rpartition(".")[0] if has_attempt else task for task in event.tasks]
+
+
 def _is_meant(event: Event, query: TaskQuery) -> bool:
     """Whether an event is of a task that is meant, as far as an event tells."""
-    ids = [task.rpartition(".")[0] or task for task in event.tasks]
     has_words = not query.words or any(
-        text.startswith(query.words) for text in (*ids, *event.tasks, event.mac)
+        text.startswith(query.words) for text in (*_ids(event), *event.tasks, event.mac)
     )
-    is_state = query.state is None or event.event in (query.state, _EVENT_OF.get(query.state))
-    return bool(event.tasks) and has_words and is_state and query.mac in ("", event.mac)
+    return (
+        bool(event.tasks)
+        and has_words
+        and (query.state is None or event.event in (query.state, _EVENT_OF.get(query.state)))
+        and query.mac in ("", event.mac)
+        and query.lane in ("", event.lane)
+        and query.cause in ("", event.detail)
+    )
+
+
+def _is_of_type(client: Client, event: Event, task_type: str) -> bool:
+    """Whether a task of an event is of a type, which only its record tells."""
+    for task_id in _ids(event) if task_type else ():
+        with suppress(TaskNotFound):
+            if client.task(task_id).task_type == task_type:
+                return True
+    return not task_type
 
 
 #: An event has the name of the state that it leads to, but for these.

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Header, Static, TabbedContent, TabPane
 
 from fairlane.cli.levels import said
-from fairlane.cli.output import lasting, when
+from fairlane.cli.output import lasting, short, when
 from fairlane.cli.view import View, cancel_waiting, look, redrive, toggle_pause
 from fairlane.client import Client
 from fairlane.errors import FairlaneError
@@ -171,7 +171,7 @@ class Top(App[None]):
         ])  # fmt: skip
         self._fill("dead", [
             (letter.task_id, letter.task_type, letter.mac, when(letter.ended_at_ms), letter.cause,
-             letter.error.strip().rpartition("\n")[2][:60])
+             short(letter.error))
             for letter in view.dead
         ])  # fmt: skip
 

@@ -117,7 +117,8 @@ def problem_of(error: FairlaneError) -> Problem:
     if status < 500:
         return Problem(status, error.code, str(error))
     # What a store says names hosts and folders, which are for the log and not for the caller.
-    return Problem(status, error.code, _title(error.code), retry_after_s=STORE_RETRY_S)
+    detail = f"the log of the service has the cause; try again in {STORE_RETRY_S} s"
+    return Problem(status, error.code, detail, retry_after_s=STORE_RETRY_S)
 
 
 def problem_of_refusal(refusal: Refusal, *, refuses_all: bool) -> Problem:

@@ -67,7 +67,9 @@ class Settings:
     tag: str = _process("", "a {hash tag} before the namespace")
     data_dir: Path = _process(_DATA_DIR, "what embedded:// and the file store write to")
     files_url: str = _process(
-        "", "stored files: a folder, s3://bucket/folder; empty: data_dir/files"
+        "",
+        "stored files: a folder (of data_dir, unless it begins with /), or s3://bucket/folder; "
+        "empty: data_dir/files",
     )
     max_file_bytes: int = _process(20 * 1024 * 1024, "a file that is sent over HTTP")
     keywords_files: tuple[Path, ...] = _process((), "keyword lists of the text handler, with `:`")
@@ -76,7 +78,9 @@ class Settings:
     socket_timeout_ms: int = _process(5_000, "give up on a store or broker that hangs")
     backpressure_cpu: str = _process("others", "count only the load of others, or total")
     token_secret: str = _process("", "signs and verifies tokens; ≥ 32 characters", repr=False)
-    token_keys_dir: str = _process("", "the folder of the keys of tokens; empty: data_dir/keys")
+    token_keys_dir: str = _process(
+        "", "the folder of the keys of tokens, as files_url; empty: data_dir/keys"
+    )
     token_jwks_file: str = _process("", "a JWK set whose keys verify tokens, too")
     device_requests_per_s: int = _process(100, "HTTP requests of a device's token, 0 = no limit")
     requests_per_s: int = _process(0, "HTTP requests of any other token, 0 = no limit")
@@ -244,14 +248,18 @@ class Settings:
 
     @property
     def files_dir(self) -> Path:
-        """Where files that tasks name are stored, unless `files_url` says otherwise."""
+        """Where files that tasks name are stored, unless `files_url` names a bucket.
+
+        A relative folder is one in `data_dir`: service and worker have working directories of their
+        own, and would look for the same file in two places.
+        """
         is_folder = self.files_url and "://" not in self.files_url
-        return Path(self.files_url) if is_folder else self.data_dir / "files"
+        return self.data_dir / (self.files_url if is_folder else "files")
 
     @property
     def token_keys_folder(self) -> Path:
-        """Where the keys of tokens are."""
-        return Path(self.token_keys_dir) if self.token_keys_dir else self.data_dir / "keys"
+        """Where the keys of tokens are; a relative folder is one in `data_dir`."""
+        return self.data_dir / (self.token_keys_dir or "keys")
 
     def task_type(self, name: str) -> TaskType | None:
         """Return the task type of this name, or None."""

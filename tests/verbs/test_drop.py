@@ -19,7 +19,7 @@ def test_returns_per_id_whether_it_is_gone_now(store: Store) -> None:
 
 def test_what_cannot_be_asked(store: Store) -> None:
     store.refuses(InvalidData, verbs.Drop([]))
-    store.refuses(InvalidData, verbs.Drop(["a"] * 101))
+    store.refuses(InvalidData, verbs.Drop(["a"] * 26))
     store.refuses(InvalidTaskId, verbs.Drop([" "]))
 
 

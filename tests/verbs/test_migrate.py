@@ -58,6 +58,13 @@ def test_lane_in_use(store: Store) -> None:
     assert [lane.name for lane in store.run(verbs.InspectLanes())] == ["ocr"]
 
 
+def test_a_lane_that_goes_takes_its_keys_along(store: Store) -> None:
+    only_ocr = store.other(task_types=(TaskType("ocr", "ocr", "sensitive.ocr"),)).settings
+    store.finish(store.running())
+    store.other().migrate(only_ocr)
+    assert not [key for key in store.redis.keys("*") if key.endswith(f":{LANE}")]
+
+
 def test_a_new_lane(store: Store) -> None:
     types = (*store.settings.task_types, TaskType("video", "video", "sensitive.video"))
     store.client.migrate(store.other(task_types=types).settings)

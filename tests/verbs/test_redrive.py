@@ -59,7 +59,7 @@ def test_false_for_what_is_no_dead_letter(store: Store) -> None:
 
 def test_what_cannot_be_asked(store: Store) -> None:
     store.refuses(InvalidData, verbs.Redrive([]))
-    store.refuses(InvalidData, verbs.Redrive(["a"] * 101))
+    store.refuses(InvalidData, verbs.Redrive(["a"] * 26))
     store.refuses(InvalidTaskId, verbs.Redrive(["../etc"]))
 
 

@@ -22,6 +22,7 @@ from fairlane.client import Client
 from fairlane.mac import canonical
 from fairlane.model import TaskRecord
 from fairlane.verbs import DeadLetters, Drop, ReadRevocations, Redrive
+from fairlane.verbs.dead import MOST_DEAD
 
 #: Each comes with its whole payload; and an act on one is a search through the list.
 _AT_ONCE: Final = 100
@@ -117,8 +118,8 @@ def _act(
         if chosen and not given["dry_run"]:
             confirm(f"{name} {len(chosen)} dead letters?", yes=given["yes"] or bool(task_ids))
             with bar(name, len(chosen)) as advance:
-                for at in range(0, len(chosen), _AT_ONCE):
-                    some = chosen[at : at + _AT_ONCE]
+                for at in range(0, len(chosen), MOST_DEAD):
+                    some = chosen[at : at + MOST_DEAD]
                     done += sum(client.run(verb(some)))
                     advance(len(some))
     if given["as_json"]:

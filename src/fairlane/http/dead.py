@@ -33,6 +33,7 @@ from fairlane.http.sentence import sentence
 from fairlane.ids import checked_task_id
 from fairlane.mac import canonical
 from fairlane.model import TaskRecord
+from fairlane.verbs.dead import MOST_DEAD
 
 router = APIRouter(route_class=StrictRoute, tags=["dead letters"])
 
@@ -260,8 +261,8 @@ async def _act(
     if chosen.dry_run:
         return Done(matched=len(task_ids), done=0, dry_run=True, next_cursor=end)
     done = 0
-    for at in range(0, len(task_ids), _AT_ONCE):
-        done += sum(await gate.run(verb(task_ids[at : at + _AT_ONCE])))
+    for at in range(0, len(task_ids), MOST_DEAD):
+        done += sum(await gate.run(verb(task_ids[at : at + MOST_DEAD])))
     if end is not None:
         # What is gone from the list has moved all that follows.
         end = cursor_of(max(0, offset_of(end) - done))

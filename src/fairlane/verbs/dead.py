@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from fairlane.ids import checked_task_id
 from fairlane.model import TaskRecord
@@ -12,6 +12,9 @@ from fairlane.settings import Settings
 from fairlane.verbs.bounds import Page, checked_limit
 from fairlane.verbs.tasks import record_of
 from fairlane.verbs.verb import Arg, Verb, pairs, text
+
+#: Each is a search through a list of up to 10,000: some milliseconds for all, and no more.
+MOST_DEAD: Final = 25
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,7 @@ class _OfDead:
 
     def args(self, settings: Settings) -> tuple[Arg, ...]:
         """Return the ids."""
-        # 100: each is a search through a list of up to 10,000.
-        checked_limit(len(self.task_ids), 100)
+        checked_limit(len(self.task_ids), MOST_DEAD)
         return tuple(map(checked_task_id, self.task_ids))
 
     def decode(self, reply: Any) -> tuple[bool, ...]:
@@ -46,7 +48,7 @@ class _OfDead:
 class Redrive(_OfDead, Verb[tuple[bool, ...]]):
     """Give dead tasks a new series of attempts: their counts start anew, their payload is intact.
 
-    Per id: whether it is pending again. Raises InvalidData for more than 100 ids, InvalidTaskId,
+    Per id: whether it is pending again. Raises InvalidData for more than 25 ids, InvalidTaskId,
     UnknownLane when a task's lane is gone.
     """
 
@@ -57,7 +59,7 @@ class Redrive(_OfDead, Verb[tuple[bool, ...]]):
 class Drop(_OfDead, Verb[tuple[bool, ...]]):
     """Delete dead letters for good.
 
-    Per id: whether it is gone now. Raises InvalidData for more than 100 ids, InvalidTaskId.
+    Per id: whether it is gone now. Raises InvalidData for more than 25 ids, InvalidTaskId.
     """
 
     REPEATABLE: ClassVar[bool] = True

@@ -122,6 +122,18 @@ def test_everything_can_be_reached_at_400_pixels(visitor: Visitor, store: Client
         assert cut == [], path
 
 
+def test_the_tables_of_lanes_fit_into_400_pixels(visitor: Visitor, store: Client) -> None:
+    """What matters of a lane is seen without pushing its table aside."""
+    paths = sow(store)
+    page = visitor.opens("/", width=400, height=800)
+    for path, label in (("/", "Lanes"), (paths[2], "Per lane")):
+        shown(page, path)
+        table = page.locator(f".scroll[aria-label='{label}']")
+        expect(table.locator("tbody tr").first).to_be_visible()
+        too_wide = table.evaluate("one => one.scrollWidth - one.clientWidth")
+        assert too_wide <= 0, f"{label} of {path}: {too_wide} px"
+
+
 def test_findings_are_drawn_where_they_are_in_the_image(visitor: Visitor, store: Client) -> None:
     paths = sow(store)
     page = visitor.opens(paths[4], role="viewer")

@@ -32,10 +32,10 @@ function Where({ device }: { device: DeviceAnswer }) {
             <th scope="col">{t("state")}</th>
             <th scope="col" class="number">{t("pending")}</th>
             <th scope="col" class="number">{t("in_work")}</th>
-            <th scope="col" class="number">{t("rank")}</th>
-            <th scope="col" class="number">{t("tag")}</th>
-            <th scope="col">{t("oldest_since")}</th>
-            <th scope="col">{t("served_at")}</th>
+            <th scope="col" class="number wide">{t("rank")}</th>
+            <th scope="col" class="number wide">{t("tag")}</th>
+            <th scope="col" class="wide">{t("oldest_since")}</th>
+            <th scope="col" class="wide">{t("served_at")}</th>
           </tr>
         </thead>
         <tbody>
@@ -48,10 +48,10 @@ function Where({ device }: { device: DeviceAnswer }) {
               </td>
               <td class="number">{count(lane.pending)}</td>
               <td class="number">{count(lane.leased)}</td>
-              <td class="number">{lane.rank === null ? "–" : count(lane.rank + 1)}</td>
-              <td class="number">{count(lane.tag)}</td>
-              <td>{moment(lane.oldest_at)}</td>
-              <td>{moment(lane.served_at)}</td>
+              <td class="number wide">{lane.rank === null ? "–" : count(lane.rank + 1)}</td>
+              <td class="number wide">{count(lane.tag)}</td>
+              <td class="wide">{moment(lane.oldest_at)}</td>
+              <td class="wide">{moment(lane.served_at)}</td>
             </tr>
           ))}
         </tbody>

@@ -50,12 +50,12 @@ function Lanes({ now }: { now: Live }) {
             <th scope="col">{t("lane")}</th>
             <th scope="col">{t("state")}</th>
             <th scope="col" class="number">{t("pending")}</th>
-            <th scope="col" class="number">{t("can_go")}</th>
+            <th scope="col" class="number wide">{t("can_go")}</th>
             <th scope="col">{t("in_work")}</th>
-            <th scope="col" class="number">{t("credits")}</th>
-            <th scope="col" class="number">{t("held.backoff")}</th>
-            <th scope="col" class="number">{t("held.rate")}</th>
-            <th scope="col">{t("next")}</th>
+            <th scope="col" class="number wide">{t("credits")}</th>
+            <th scope="col" class="number wide">{t("held.backoff")}</th>
+            <th scope="col" class="number wide">{t("held.rate")}</th>
+            <th scope="col" class="wide">{t("next")}</th>
           </tr>
         </thead>
         <tbody>
@@ -66,12 +66,12 @@ function Lanes({ now }: { now: Live }) {
                 <th scope="row">{lane.name}</th>
                 <td><Badge tone={reason.tone}>{reason.word}</Badge> <span class="note">{reason.detail}</span></td>
                 <td class="number">{count(lane.pending)}</td>
-                <td class="number">{count(lane.scheduled)}</td>
+                <td class="number wide">{count(lane.scheduled)}</td>
                 <td><Meter part={lane.leased / Math.max(1, lane.slots)} label={`${lane.leased} / ${lane.slots}`} tone={lane.slots ? "info" : "bad"} /></td>
-                <td class="number">{count(lane.credits)}</td>
-                <td class="number">{count(lane.backoffs)}</td>
-                <td class="number">{count(lane.throttled)}</td>
-                <td>{lane.next_mac ? <MacLink mac={lane.next_mac} /> : "–"}</td>
+                <td class="number wide">{count(lane.credits)}</td>
+                <td class="number wide">{count(lane.backoffs)}</td>
+                <td class="number wide">{count(lane.throttled)}</td>
+                <td class="wide">{lane.next_mac ? <MacLink mac={lane.next_mac} /> : "–"}</td>
               </tr>
             );
           })}

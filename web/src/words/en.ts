@@ -27,7 +27,7 @@ export const en = {
   sign_in: "Sign in",
   sign_out: "Sign out",
   token: "Token",
-  sign_in_how: "Open the address that `fairlane up` prints, or make a token:",
+  sign_in_how: "Open the address that `fairlane up` or `fairlane api` prints. Where a key for tokens is set that address lets nobody in: make a token, or ask an operator for one:",
   bad_token: "This token is not valid.",
   no_look: "A {role}'s token may not look at the system; use a viewer's or an operator's.",
   "key./": "Search",

@@ -29,7 +29,7 @@ export const zh: Readonly<Record<keyof typeof en, string>> = {
   sign_in: "登录",
   sign_out: "退出",
   token: "令牌",
-  sign_in_how: "打开 `fairlane up` 打印的地址，或签发一个令牌：",
+  sign_in_how: "打开 `fairlane up` 或 `fairlane api` 打印的地址。若已设置令牌密钥，该地址不带令牌：请自行签发，或向操作员索取：",
   bad_token: "令牌无效。",
   no_look: "{role} 的令牌不能查看系统；请使用只读或操作员令牌。",
   "key./": "搜索",

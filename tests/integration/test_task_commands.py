@@ -162,7 +162,9 @@ def test_a_task_explains_itself(shell: Shell) -> None:
     table = shell.run("explain", "one").stdout
     assert "no worker offers a slot in lane text" in table
     shell.client.run(verbs.Heartbeat("host:1:a", ["text"], 1))
-    assert "(p50)" in shell.run("explain", "one").stdout
+    table = shell.run("explain", "one").stdout
+    assert "nine times in ten within" in table
+    assert "its own is next" in table
 
 
 def test_tasks_are_cancelled(shell: Shell) -> None:

@@ -20,6 +20,7 @@ from fairlane.client import Client
 from fairlane.errors import TaskNotFound
 from fairlane.mac import canonical
 from fairlane.model import Event, TaskRecord, TaskState
+from fairlane.services.check import counted
 from fairlane.timeline import timeline
 from fairlane.verbs import Explain, ReadRevocations
 from fairlane.verbs.search import TaskQuery, search
@@ -115,13 +116,18 @@ def explain(*, task_id: str, as_json: bool) -> None:
             "until", f"{when(found.until_ms)}, in {lasting(found.until_ms - found.now_ms)}"
         )
     if found.place >= 0:
-        table.add_row("place", f"{found.place} in the queue of {found.mac}")
-        rank = f"{found.rank} in lane {found.lane}" if found.rank >= 0 else "its device cannot go"
-        table.add_row("rank", rank)
-        table.add_row("ahead", f"{found.ahead} tasks; {found.slots} slots, {found.credits} free")
+        first = counted(found.place, "task")
+        table.add_row(
+            "in its queue", f"{first} of {found.mac} before it" if found.place else "next"
+        )
+        before = counted(found.rank, "device")
+        rank = f"{before} before its own" if found.rank > 0 else "its own is next"
+        table.add_row("in its lane", rank if found.rank >= 0 else "its device cannot go")
+        ahead = f"some {counted(found.ahead, 'task')}, on {counted(found.slots, 'slot')}"
+        table.add_row("served first", ahead)
     if found.start_p50_ms is not None:
         p50, p90 = lasting(found.start_p50_ms), lasting(found.start_p90_ms)
-        table.add_row("starts", f"in {p50} (p50), {p90} (p90)")
+        table.add_row("starts", f"likely in {p50}; nine times in ten within {p90}")
     show(table)
 
 

@@ -57,6 +57,7 @@ chaos: $(READY) ## Kill, freeze and starve each part, and show that no task is l
 	@tools/need.sh redis-check-rdb redis-tools redis
 	@mkdir -p .fairlane
 	$(PYTEST) tests/chaos --report=.fairlane/faults.json $(ARGS)
+	$(if $(ARGS),,$(BIN)/python tools/mutants.py --report .fairlane/mutants.json)
 
 guarantees: ## Write the table of docs/guarantees.md from the last report of make chaos
 	$(BIN)/python tools/guarantees.py .fairlane/faults.json

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 # fmt: off
 WRITES: Final = frozenset({
-    "DEL", "HDEL", "HINCRBY", "HSET", "HSETNX", "INCRBY", "LPOP", "LPUSH", "LREM", "LTRIM",
-    "PEXPIRE", "RPOP", "RPUSH", "SADD", "SET", "SREM", "UNLINK", "XADD", "ZADD", "ZREM",
+    "BITFIELD", "DEL", "HDEL", "HINCRBY", "HSET", "HSETNX", "INCRBY", "LPOP", "LPUSH", "LREM",
+    "LTRIM", "PERSIST", "PEXPIRE", "RPOP", "RPUSH", "SADD", "SET", "SREM", "UNLINK", "XADD", "ZADD",
+    "ZREM", "ZREMRANGEBYRANK",
 })
 # fmt: on
+#: What a traced file's lines in the server's log begin with.
+MARK: Final = "write:"
 #: Writes of one call that can go one by one: what comes before them, and how many make one.
 _PARTS: Final[Mapping[str, tuple[int, int]]] = {
     "HSET": (2, 2),
@@ -38,12 +41,16 @@ _OPAQUE: Final = re.compile(
 
 @dataclass(frozen=True)
 class Mutant:
-    """A file without one write: what is missing (`write`), where, and the text that is left."""
+    """A file without one write: what is missing (`write`), where, and the text that is left.
+
+    `call` numbers the calls of the file, as `traced` does.
+    """
 
     file: str
     line: int
     write: str
     text: str
+    call: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}.lua:{self.line}: without {self.write}"
@@ -60,20 +67,54 @@ class _Call:
 
 def mutants(file: str, text: str, writers: frozenset[str]) -> Iterator[Mutant]:
     """Yield a file's mutants; `writers` are the shared functions that write."""
-    for call in _calls(text):
-        if call.name != "call" and call.name not in writers:
-            continue
-        head = text[text.rfind("\n", 0, call.start) + 1 : call.start]
-        if re.search(r"\bfunction\s+$", head):
-            continue
-        commands = WRITES.intersection(re.findall(r"'([A-Z]+)'", call.args[0] if call.args else ""))
-        if call.name == "call" and not commands:
-            continue
-        is_statement = not head.strip() and text[call.end : call.end + 1] in ("\n", "")
-        instead = "do end" if is_statement else _answer(call, commands, head)
+    for number, call in enumerate(_writing(text, writers)):
+        head, commands = _head(text, call), _commands(call)
+        instead = "do end" if _is_statement(text, call) else _answer(call, commands, head)
         if instead is not None:
-            yield _mutant(file, text, (call.start, call.end), instead, _shown(text, call))
-        yield from _without_parts(file, text, call)
+            yield replace(
+                _mutant(file, text, (call.start, call.end), instead, _shown(text, call)),
+                call=number,
+            )
+        for mutant in _without_parts(file, text, call):
+            yield replace(mutant, call=number)
+
+
+def traced(file: str, text: str, writers: frozenset[str]) -> str:
+    """Return a file that logs every write that it makes, as MARK, its name and the call's number.
+
+    It logs to the server's log: what a script does to the store stays the same.
+    """
+    inserts: list[tuple[int, str]] = []
+    for number, call in enumerate(_writing(text, writers)):
+        log = f"redis.log(redis.LOG_WARNING, '{MARK}{file}.{number}')"
+        if _is_statement(text, call):
+            inserts.append((call.start, f"{log} "))
+        else:
+            inserts += [(call.start, f"select(2, {log}, "), (call.end, ")")]
+    for at, more in sorted(inserts, reverse=True):
+        text = text[:at] + more + text[at:]
+    return text
+
+
+def _writing(text: str, writers: frozenset[str]) -> Iterator[_Call]:
+    for call in _calls(text):
+        if re.search(r"\bfunction\s+$", _head(text, call)):
+            continue
+        if call.name in writers or (call.name == "call" and _commands(call)):
+            yield call
+
+
+def _head(text: str, call: _Call) -> str:
+    return text[text.rfind("\n", 0, call.start) + 1 : call.start]
+
+
+def _commands(call: _Call) -> frozenset[str]:
+    named = re.findall(r"'([A-Z]+)'", call.args[0] if call.args else "")
+    return WRITES.intersection(named)
+
+
+def _is_statement(text: str, call: _Call) -> bool:
+    return not _head(text, call).strip() and text[call.end : call.end + 1] in ("\n", "")
 
 
 def writers(definitions: Mapping[str, str]) -> frozenset[str]:
@@ -131,6 +172,8 @@ def _answer(call: _Call, commands: frozenset[str], head: str) -> str | None:
         case "SADD" | "SREM":
             is_in = f"call('SISMEMBER', {args[1]}, {args[2]})"
             return f"(({args[0]}) == 'SREM' and {is_in} or 1 - {is_in})"
+        case "BITFIELD":
+            return "{}"
         case _:
             return "0"
 

@@ -3,9 +3,12 @@
     python tools/mutants.py                 every file
     python tools/mutants.py --verb claim    one file; a shared one is named so too: --verb _turn
     python tools/mutants.py --list          what there is to delete, without a test
+    python tools/mutants.py --report FILE   keep the verdicts; next time, try first what caught each
 
 The rule: the checkout is never edited. Each mutant stands in a copy of `src` that the tests import;
 a verb's is tried by that verb's own tests, one of a shared file by those of the verbs that call it.
+First all tests run once, on Lua that logs its writes: only those that reach a write can miss it.
+What caught the most goes first. In the end, each test that caught a mutant must pass without one.
 `mutants.toml` lists the writes that no test can miss, each with its reason. Exits with 1 when a
 write is that no test misses, or when a reason stands for nothing any more.
 """
@@ -22,9 +25,11 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -35,7 +40,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from lua_writes import Mutant, mutants, writers  # noqa: E402 - the path comes first
+from lua_writes import Mutant, mutants, traced, writers  # noqa: E402 - the path comes first
 
 from fairlane.scripts import PRELUDE, SHARED, definitions, read, verbs  # noqa: E402
 from fairlane.settings import other_variables  # noqa: E402
@@ -53,6 +58,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "aging_order": ("_order", "claim"),
     "cost": ("_cost", "_tags", "_turn", "heartbeat", "claim", "enqueue", "enqueue_many", *_ENDS),
     "corrupt": ("_dead", "_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
+    "corrupt_counts": ("_dead", "_device", "_turn", "claim", "sweep", "purge", "reconcile"),
     "dead_letters": ("_dead", "redrive", "drop"),
     "epoch": ("_epoch", "join", "check_epoch", "acknowledge"),
     "fair_order": ("_order", "_tags", "claim", "configure"),
@@ -61,6 +67,11 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "quarantine": ("_dead", "_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
     "inspect_times": ("_times", *_ENDS),
     "limits": ("_limits", "_order", "_turn", "configure", "claim", *_ENDS),
+    "limits_across_lanes": ("_limits", "_order", "_turn", "configure", "claim", "pop", *_ENDS),
+    "repair": ("_mend", "_sums", "mend_devices", "mend_sums", "mend_tasks", "reconcile"),
+    "reported_cases": ("redrive", "enqueue", "enqueue_many"),
+    "room": ("_turn", "quarantine", *_ENDS),
+    "spoiled_counts": ("_task", "_device", "_tags"),
     "sites": ("_sites", "_order", "_tags", "_device", "configure", "redrive", "migrate"),
 }
 #: What each shared file is tried by first, the quickest and most telling one at the head.
@@ -88,9 +99,14 @@ def every_mutant(only: Sequence[str]) -> list[Mutant]:
     if unknown := set(only) - known:
         raise SystemExit(f"--verb: no {', '.join(sorted(unknown))}; there is {sorted(known)}")
     wrote = writers(definitions())
-    return [
-        mutant for name in (only or sorted(known)) for mutant in mutants(name, read(name), wrote)
-    ]
+    found, seen = [], Counter[tuple[str, str]]()
+    for name in only or sorted(known):
+        for mutant in mutants(name, read(name), wrote):
+            seen[name, mutant.write] += 1
+            # Lines change; which of the same writes it is does so less.
+            nth = f" #{of}" if (of := seen[name, mutant.write]) > 1 else ""
+            found.append(replace(mutant, write=mutant.write + nth))
+    return found
 
 
 def tests_of(file: str) -> list[Path]:
@@ -118,48 +134,104 @@ def _words_of(verb: str) -> set[str]:
 class Copy:
     """A copy of `src`, in which one file at a time lacks a write, and who runs its tests."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tests: Sequence[Path]) -> None:
         self.src = folder / "src"
         shutil.copytree(ROOT / "src", self.src, ignore=shutil.ignore_patterns("__pycache__"))
+        self._log = (folder / "pytest.log").open("w+", encoding="utf-8")
         self._tester = subprocess.Popen(
-            [sys.executable, str(TESTER), str(LONGEST_S)],
+            [sys.executable, str(TESTER), str(LONGEST_S), *map(_name, tests)],
             cwd=ROOT,
             env={**other_variables(), "PYTHONPATH": str(self.src)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._log,
             text=True,
         )
 
     def close(self) -> None:
         """End the process that runs the tests."""
         self._tester.communicate(timeout=LONGEST_S)
+        self._log.close()
 
-    def tried(self, mutant: Mutant) -> tuple[bool, str]:
-        """Run the tests on a mutant; return whether one failed, and which."""
-        path = self.src / "fairlane" / "lua" / f"{mutant.file}.lua"
-        before = path.read_text(encoding="utf-8")
-        path.write_text(mutant.text, encoding="utf-8")
+    def tried(self, mutant: Mutant, tests: Sequence[str]) -> str | None:
+        """Run tests, by name, on a mutant until one fails; return which."""
+        with self._changed({mutant.file: mutant.text}):
+            return self.run(tests)
+
+    def run(self, tests: Sequence[str]) -> str | None:
+        """Run tests on the copy, as it is, until one fails; return which."""
+        failed = self._answer({"tests": [*tests]})
+        return f"no end in {LONGEST_S} s" if failed == "" else failed
+
+    def reach(self, tests: Sequence[Path], files: Iterable[str]) -> dict[str, Any]:
+        """Run all tests of some files; return what each took in s, and which writes it reached."""
+        wrote = writers(definitions())
+        into = self.src.with_name("reach.json")
+        with self._changed({file: traced(file, read(file), wrote) for file in files}):
+            asked = {"files": [_name(test) for test in tests], "reach": str(into)}
+            self._answer(asked)
+        told: dict[str, Any] = json.loads(into.read_text(encoding="utf-8"))
+        for test in told["failed"]:
+            sys.stderr.write(f"fails without a mutant, and is not used: {test}\n")
+        return dict(told["reached"])
+
+    @contextmanager
+    def _changed(self, texts: Mapping[str, str]) -> Iterator[None]:
+        folder = self.src / "fairlane" / "lua"
+        before = {file: (folder / f"{file}.lua").read_text(encoding="utf-8") for file in texts}
         try:
-            return self.run(tests_of(mutant.file))
+            for file, text in texts.items():
+                (folder / f"{file}.lua").write_text(text, encoding="utf-8")
+            yield
         finally:
-            path.write_text(before, encoding="utf-8")
+            for file, text in before.items():
+                (folder / f"{file}.lua").write_text(text, encoding="utf-8")
 
-    def run(self, tests: Iterable[Path]) -> tuple[bool, str]:
-        """Run tests on the copy until one fails; return whether one did, and its name."""
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-k", "valkey9", "--tb=no"]
-        # It was imported before the fork.
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    def _answer(self, asked: Mapping[str, Any]) -> str | None:
         assert self._tester.stdin is not None
         assert self._tester.stdout is not None
-        self._tester.stdin.write(json.dumps([*options, *map(str, tests)]) + "\n")
+        self._tester.stdin.write(json.dumps(asked) + "\n")
         self._tester.stdin.flush()
-        code, output = json.loads(self._tester.stdout.readline())
-        if code is None:
-            return True, f"no end in {LONGEST_S} s"
-        if code not in (0, 1):
-            raise RuntimeError(f"pytest could not run:\n{output}")
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
-        return code == 1, failed[1].removeprefix("tests/verbs/") if failed else ""
+        if not (answer := self._tester.stdout.readline()):
+            self._log.seek(0)
+            raise RuntimeError(f"pytest could not run:\n{self._log.read()}")
+        failed: str | None = json.loads(answer)
+        return failed
+
+
+def _name(test: Path) -> str:
+    return test.relative_to(ROOT).as_posix()
+
+
+class Killers:
+    """Which tests reach a write, those first that are most likely to miss it."""
+
+    def __init__(
+        self, reached: Mapping[str, tuple[float, list[str]]], report: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self._of = {(row["file"], row["write"]): row["by"] for row in report}
+        self._counts: dict[str, Counter[str]] = defaultdict(Counter)
+        self._seconds = {test: seconds for test, (seconds, _) in reached.items()}
+        self._reach: dict[str, list[str]] = defaultdict(list)
+        for test, (_, marks) in reached.items():
+            for mark in marks:
+                self._reach[mark].append(test)
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Return the tests to try on a mutant, in order."""
+        counts = self._counts[mutant.file]
+        before = self._of.get((f"{mutant.file}.lua", mutant.write))
+        files = [_name(path) for path in tests_of(mutant.file)]
+        tests = [
+            test
+            for test in self._reach[f"{mutant.file}.{mutant.call}"]
+            if test.split("::", 1)[0] in files
+        ]
+        return sorted(tests, key=lambda test: (test != before, -counts[test], self._seconds[test]))
+
+    def caught(self, mutant: Mutant, by: str) -> None:
+        """Note which test caught a mutant."""
+        self._counts[mutant.file][by] += 1
 
 
 def exemptions() -> dict[tuple[str, str], str]:
@@ -168,52 +240,60 @@ def exemptions() -> dict[tuple[str, str], str]:
     return {(row["file"], write): row["reason"] for row in rows for write in row["writes"]}
 
 
-def judge(found: Sequence[Mutant], workers: int, console: Console) -> list[Verdict]:
-    """Try every mutant, some at a time."""
+def judge(
+    found: Sequence[Mutant], workers: int, console: Console, report: Sequence[Mapping[str, Any]]
+) -> list[Verdict]:
+    """Try every mutant, some at a time; `report` says what caught them before."""
     reasons = exemptions()
     spare = [m for m in found if (m.file, m.write) in reasons]
     verdicts = [Verdict(m, "exempt", reasons[m.file, m.write]) for m in spare]
     todo = [m for m in found if (m.file, m.write) not in reasons]
+    files = sorted({m.file for m in todo})
+    tests = sorted({test for file in files for test in tests_of(file)})
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with (
         tempfile.TemporaryDirectory(prefix="fairlane-mutants-") as folder,
         Progress(*columns, TimeRemainingColumn(), console=console) as progress,
         ThreadPoolExecutor(workers) as pool,
     ):
-        made = [Copy(Path(folder, str(at))) for at in range(workers)]
+        made = [Copy(Path(folder, str(at)), tests) for at in range(workers)]
+        bar = progress.add_task("what each test reaches", total=len(todo))
+        parts = [tests[at::workers] for at in range(workers)]
+        reached: dict[str, Any] = {}
+        for part in pool.map(lambda copy, tests: copy.reach(tests, files), made, parts):
+            reached |= part
+        killers = Killers(reached, report)
         copies: SimpleQueue[Copy] = SimpleQueue()
-        bar = progress.add_task("whole", total=len(todo))
-        _check_whole(made[0], sorted({test for m in todo for test in tests_of(m.file)}))
         for copy in made:
             copies.put(copy)
 
         def tried(mutant: Mutant) -> Verdict:
             copy = copies.get()
             try:
-                killed, by = copy.tried(mutant)
+                by = copy.tried(mutant, killers.tests(mutant))
             finally:
                 copies.put(copy)
-            verdict = Verdict(mutant, "killed" if killed else "survived", by)
-            if not killed:
+            if by is None:
                 progress.console.print(f"survived  {mutant}", markup=False, highlight=False)
+            else:
+                killers.caught(mutant, by)
             progress.update(bar, advance=1, description=mutant.file)
-            return verdict
+            return Verdict(mutant, "survived" if by is None else "killed", by or "")
 
         verdicts += pool.map(tried, todo)
+        caught = sorted({verdict.by for verdict in verdicts if "::" in verdict.by})
+        if (by := made[0].run(caught)) is not None:
+            raise SystemExit(f"a test that caught a mutant fails without one: {by}")
         for copy in made:
             copy.close()
     return verdicts
 
 
-def _check_whole(copy: Copy, tests: Sequence[Path]) -> None:
-    """Assert that the tests pass on a whole copy, and use it: else a failure says nothing."""
-    failed, by = copy.run(tests)
-    if failed:
-        raise SystemExit(f"the tests fail without a mutant: {by}")
-    prelude = read("_prelude")
-    failed, _ = copy.tried(Mutant("_prelude", 1, "everything", f"no Lua at all\n{prelude}"))
-    if not failed:
-        raise SystemExit("the tests do not use the copy")
+def _rows(report: Path | None) -> list[dict[str, Any]]:
+    if report is None or not report.exists():
+        return []
+    rows: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -222,6 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--verb", action="append", default=[], help="only this file of Lua")
     parser.add_argument("--list", action="store_true", help="name the writes and run nothing")
     parser.add_argument("--json", action="store_true", help="every verdict, as JSON")
+    parser.add_argument("--report", type=Path, help="where the verdicts are kept between runs")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="at a time")
     given = parser.parse_args(arguments)
     console = Console(stderr=True)
@@ -230,7 +311,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reasons = exemptions()
         verdicts = [Verdict(m, "listed", reasons.get((m.file, m.write), "")) for m in found]
     else:
-        verdicts = judge(found, given.workers, console)
+        before = _rows(given.report)
+        verdicts = judge(found, given.workers, console, before)
+        if given.report is not None:
+            rows = [verdict.row() for verdict in verdicts]
+            files = {row["file"] for row in rows}
+            rows += [row for row in before if row["file"] not in files]
+            given.report.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     survived = [verdict for verdict in verdicts if verdict.outcome == "survived"]
     known = {(mutant.file, mutant.write) for mutant in found}
     idle = [f"{file}.lua: {write}" for file, write in exemptions() if (file, write) not in known]
@@ -242,10 +329,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given.verb:
         for write in idle:
             console.print(f"{EXEMPT.name}: no such write any more: {write}", markup=False)
+    of = Counter(verdict.outcome for verdict in verdicts)
     console.print(
-        f"{len(verdicts)} writes, {len(survived)} that no test misses, "
-        f"{sum(verdict.outcome == 'exempt' for verdict in verdicts)} exempt; "
-        f"{time.monotonic() - started:.0f} s"
+        f"{len(verdicts)} mutants: {of['killed']} caught, {len(survived)} survived, "
+        f"{of['exempt']} exempt; {(time.monotonic() - started) / 60:.1f} minutes"
     )
     return 1 if survived or (idle and not given.verb) else 0
 

@@ -264,6 +264,22 @@ def test_a_failed_task_is_charged_anew(store: Store) -> None:
     assert paid_ms(store, again) == ESTIMATE_MS
 
 
+def test_a_lost_start_is_charged_anew(store: Store) -> None:
+    def tag() -> int:
+        (lane,) = (at for at in store.client.device(mac(1)).lanes if at.lane == LANE)
+        return lane.tag or 0
+
+    store.enqueue(1, 2)
+    (leased,) = store.claim()
+    store.start(leased)
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    settled = tag()
+    (again,) = store.claim()
+    assert again.task_id == leased.task_id
+    assert tag() - settled == ESTIMATE_MS * UNITS_PER_MS
+
+
 @pytest.mark.parametrize("weight", [0.5, 3, 100, 1_000])
 def test_a_weight_divides_what_a_task_costs(store: Store, weight: float) -> None:
     store.run(verbs.Configure(mac(1), weight=weight))

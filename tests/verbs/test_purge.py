@@ -95,3 +95,29 @@ def test_twice_ends_the_next_ones_or_none(store: Store) -> None:
     assert len(store.run(verbs.Purge())) == 3
     with store.unchanged():
         assert store.run(verbs.Purge()) == ()
+
+
+def _is_not_in_the_way(store: Store, spoilt: list[str]) -> None:
+    """Prove that deadlines which lead to nothing are gone once they were met."""
+    (task_id,) = store.enqueue(9, ttl_ms=50)
+    store.clock.advance(51)
+    for _ in spoilt:
+        assert store.run(verbs.Purge(1)) == ()
+    assert store.run(verbs.Purge(1)) == (task_id,)
+
+
+def test_a_deadline_without_a_record_is_not_in_the_way(store: Store) -> None:
+    store.is_spoilt = True
+    spoilt = ["nobody's", "nor this one"]
+    for at, task_id in enumerate(spoilt):
+        store.redis.zadd(store.keys.name("DEADLINES"), {task_id: at + 1})
+    _is_not_in_the_way(store, spoilt)
+
+
+def test_a_deadline_of_what_waits_elsewhere_is_not_in_the_way(store: Store) -> None:
+    store.is_spoilt = True
+    spoilt = store.enqueue(1, 2, ttl_ms=1)
+    store.redis.rename(
+        store.keys.device("QUEUE", mac(1), LANE), store.keys.device("QUEUE", mac(2), LANE)
+    )
+    _is_not_in_the_way(store, spoilt)

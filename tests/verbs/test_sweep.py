@@ -46,6 +46,43 @@ def test_a_lost_start_counts_and_the_last_one_is_dead(store: Store) -> None:
     assert "worker" in letter.error
 
 
+def test_a_lost_start_waits_again_and_says_why(store: Store) -> None:
+    leased = store.running()
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    record = store.client.task(leased.task_id)
+    assert (record.state, record.cause, record.failures) == (TaskState.PENDING, "worker_lost", 1)
+
+
+def test_what_was_lost_is_counted_and_told(store: Store) -> None:
+    leased = store.running()
+    store.clock.advance(store.settings.lease_ms)
+    store.run(verbs.Sweep())
+    assert store.redis.hget(store.keys.name("TOTALS"), "lost_leases") == "1"
+    (told,) = [event for event in store.client.events() if event.event == "lease_lost"]
+    assert told.tasks == (f"{leased.task_id}.1",)
+
+
+def test_a_worker_that_is_gone_is_told_once(store: Store) -> None:
+    store.offer(2)
+    store.clock.advance(30_000)
+    assert store.run(verbs.Sweep()).workers == ("host:1:a",)
+    assert store.run(verbs.Sweep()) == NOTHING
+    (told,) = [event for event in store.client.events() if event.event == "worker_gone"]
+    assert told.detail == "host:1:a"
+
+
+def test_a_lease_of_what_is_not_leased_is_not_in_the_way(store: Store) -> None:
+    store.is_spoilt = True  # another program put it there
+    ended, lost = store.running(1), store.running(2)
+    store.finish(ended)
+    store.redis.zadd(store.keys.lane("INFLIGHT", LANE), {ended.task_id: 1})
+    store.clock.advance(store.settings.lease_ms)
+    assert store.run(verbs.Sweep(1)).lost == ()
+    assert store.run(verbs.Sweep(1)).lost == (f"{lost.task_id}.1",)
+    assert store.state(ended.task_id) is TaskState.DONE
+
+
 def test_a_lost_task_is_served_next_and_its_device_is_not_charged_again(store: Store) -> None:
     first, *_ = store.enqueue(1, 3)
     store.enqueue(2, 3)

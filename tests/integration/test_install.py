@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from celery import Celery, chain, chord, group
@@ -158,6 +159,34 @@ def test_who_leads_next_writes_nothing_twice(system: System, citizen: Celery) ->
     Recorder(citizen, lambda: True).step()
     assert citizen.AsyncResult(known).get(timeout=WAIT_S) == 7
     assert citizen.AsyncResult(redriven).state == "PENDING"
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated setex")  # by Celery
+def test_a_result_that_cannot_be_written_does_not_keep_back_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with running(task_types=(TaskType("work", "work", "work"),)) as system:
+        backend = system.settings.broker_url.replace("/1", "/2").replace("db=1", "db=2")
+        app = make(system.settings.broker_url, backend, system.settings)
+        add, mark, tried = app.tasks["add"], app.backend.mark_as_failure, []
+        spoilt, other = (add.apply_async((1, 1), device=mac(1)).id for _ in range(2))
+
+        def refuse(task_id: str, *args: Any, **options: Any) -> Any:
+            if task_id == spoilt:
+                tried.append(task_id)
+                raise ValueError("spoilt")
+            return mark(task_id, *args, **options)
+
+        monkeypatch.setattr(app.backend, "mark_as_failure", refuse)
+        for task_id in (spoilt, other):
+            system.client.cancel(task_id)
+        recorder = Recorder(app, lambda: True)
+        for _ in range(20):
+            recorder.step()
+        assert 1 < len(tried) < 20
+        assert app.AsyncResult(other).state == "REVOKED"
+        app.pool.force_close_all()
+        app.fairlane.client.close()
 
 
 def test_a_countdown_is_waited_for(system: System, citizen: Celery) -> None:

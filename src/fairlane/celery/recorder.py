@@ -20,7 +20,7 @@ from celery.exceptions import TaskRevokedError
 from kombu.exceptions import KombuError
 from kombu.serialization import loads, prepare_accept_content
 
-from fairlane.errors import TaskNotFound
+from fairlane.errors import StoreError, TaskNotFound
 from fairlane.model import Event, TaskRecord, TaskState
 from fairlane.verbs import ReadRevocations
 
@@ -31,6 +31,8 @@ _EVENTS: Final = 1_000
 _MAX_ROUNDS: Final = 20
 #: What ended within this before somebody began to lead is looked at again.
 _LOOK_BACK_MS: Final = 3_600_000
+#: Of one event, when the backend is there.
+_MOST_TRIES: Final = 5
 _REVOKED: Final = (TaskState.CANCELLED, TaskState.EXPIRED)
 _ENDS: Final = frozenset({*_REVOKED, TaskState.DEAD, TaskState.FAILED})
 
@@ -48,6 +50,7 @@ class Recorder:
         self._app = app
         self._leads = leads
         self._position = ""
+        self._tries = 0
 
     def step(self) -> None:
         """Look at what has happened since the last step. Raises StoreError."""
@@ -61,11 +64,37 @@ class Recorder:
         for _ in range(_MAX_ROUNDS):
             events = client.events(self._position, limit=_EVENTS)
             for event in events:
-                if event.event in _ENDS:
-                    self._record(event)
+                if event.event in _ENDS and not self._is_recorded(event):
+                    return
                 self._position = event.event_id
             if len(events) < _EVENTS:
                 return
+
+    def _is_recorded(self, event: Event) -> bool:
+        """Record the ends that an event tells; False to try again with the next step.
+
+        A result backend that is away is waited for; what it cannot take is given up after a while.
+        """
+        try:
+            self._record(event)
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a backend, or what hangs on a task, raises anything
+            self._tries += 1
+            if self._tries == 1:
+                log.warning("no result of %s yet: %r; trying again", event.tasks, error)
+            if self._tries < _MOST_TRIES or self._is_away():
+                return False
+            log.error("no result of %s: %r", event.tasks, error)
+        self._tries = 0
+        return True
+
+    def _is_away(self) -> bool:
+        try:
+            self._app.backend.get_state("nobody")
+        except Exception:  # noqa: BLE001 - each backend has errors of its own
+            return True
+        return False
 
     def _record(self, event: Event) -> None:
         for task_id in event.tasks:

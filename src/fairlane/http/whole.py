@@ -2,13 +2,33 @@
 
 The rule: what goes over the wire is what uvicorn had written for the same answer in two messages;
 whatever is not as usual (a caller who reads slowly, a connection that ends, a `send` that somebody
-has wrapped) is left to it.
+has wrapped, a release of uvicorn that keeps its answers otherwise) is left to it.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+#: What is used of uvicorn's own here; another release may have none of it.
+_USED: Final = frozenset(
+    [
+        "response_started",
+        "response_complete",
+        "disconnected",
+        "keep_alive",
+        "flow",
+        "access_log",
+        "default_headers",
+        "waiting_for_100_continue",
+        "transport",
+        "message_event",
+        "on_response",
+    ]
+)
+FITS: Final = {*RequestResponseCycle.__init__.__code__.co_names} >= _USED
 
 
 def write_whole(send: Send, status: int, fields: bytes, body: bytes) -> bool:
@@ -18,7 +38,8 @@ def write_whole(send: Send, status: int, fields: bytes, body: bytes) -> bool:
     """
     cycle = getattr(send, "__self__", None)
     if (
-        type(cycle) is not RequestResponseCycle
+        not FITS
+        or type(cycle) is not RequestResponseCycle
         or cycle.response_started
         or cycle.disconnected
         or not cycle.keep_alive

@@ -13,21 +13,10 @@ from starlette.types import Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 #: What is used of uvicorn's own here; another release may have none of it.
-_USED: Final = frozenset(
-    [
-        "response_started",
-        "response_complete",
-        "disconnected",
-        "keep_alive",
-        "flow",
-        "access_log",
-        "default_headers",
-        "waiting_for_100_continue",
-        "transport",
-        "message_event",
-        "on_response",
-    ]
-)
+_USED: Final = {
+    "response_started", "response_complete", "disconnected", "keep_alive", "flow", "access_log",
+    "default_headers", "waiting_for_100_continue", "transport", "message_event", "on_response",
+}  # fmt: skip
 FITS: Final = {*RequestResponseCycle.__init__.__code__.co_names} >= _USED
 
 

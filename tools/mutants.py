@@ -60,6 +60,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "corrupt": ("_dead", "_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
     "corrupt_counts": ("_dead", "_device", "_turn", "claim", "sweep", "purge", "reconcile"),
     "dead_letters": ("_dead", "redrive", "drop"),
+    "doom_files": ("enqueue", "enqueue_many", "drop", "keep_file", "forget_files"),
     "epoch": ("_epoch", "join", "check_epoch", "acknowledge"),
     "fair_order": ("_order", "_tags", "claim", "configure"),
     "full_store": ("_admission", "measure", "enqueue", "enqueue_many"),
@@ -71,6 +72,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "repair": ("_mend", "_sums", "mend_devices", "mend_sums", "mend_tasks", "reconcile"),
     "reported_cases": ("redrive", "enqueue", "enqueue_many"),
     "room": ("_turn", "quarantine", *_ENDS),
+    "start": ("enqueue",),
     "spoiled_counts": ("_task", "_device", "_tags"),
     "sites": ("_sites", "_order", "_tags", "_device", "configure", "redrive", "migrate"),
 }

@@ -46,6 +46,7 @@ def test_who_is_silent_for_its_ttl_counts_no_more(store: Store) -> None:
     assert announce(store, "host:2:b", OTHER)
     assert [one.process_id for one in store.run(verbs.InspectProcesses()).living] == ["host:2:b"]
     assert not store.redis.exists(store.keys.name("PROCESS") + "host:1:a"), "it was reaped"
+    assert store.redis.zrange(store.keys.name("PROCESSES"), 0, -1) == ["host:2:b"]
 
 
 def test_what_was_announced_ends_by_itself(store: Store) -> None:

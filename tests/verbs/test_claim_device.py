@@ -68,3 +68,32 @@ def test_twice_opens_another_devices_turn_and_the_sweep_ends_an_orphan(store: St
     store.clock.advance(store.settings.turn_lease_ms)
     assert store.run(verbs.Sweep()).turns == 2
     assert len(store.claim(5)) == 2
+
+
+def test_a_device_whose_backoff_is_over_may_go(store: Store) -> None:
+    leased = store.running()
+    store.clock.now_ms = store.run(verbs.Defer(leased.task_id, 1, "", "device")).due_ms
+    assert store.run(verbs.ClaimDevice(LANE)) is not None
+
+
+def test_a_turn_in_order_moves_the_lanes_virtual_time(store: Store) -> None:
+    store.enqueue(1, 3)
+    store.enqueue(2, 3)
+    store.served(2)
+
+    def v() -> float:
+        return next(lane.v for lane in store.run(verbs.InspectLanes()) if lane.name == LANE)
+
+    (place,) = (lane for lane in store.client.device(mac(1)).lanes if lane.lane == LANE)
+    assert v() < (place.tag or 0)
+    store.run(verbs.ClaimDevice(LANE))
+    assert v() == place.tag
+
+
+def test_a_turn_is_told_with_its_token(store: Store) -> None:
+    store.enqueue(1)
+    turn = store.run(verbs.ClaimDevice(LANE))
+    assert turn is not None
+    told = store.client.events()[-1]
+    assert (told.event, told.mac, told.lane) == ("turn_opened", mac(1), LANE)
+    assert told.detail == turn.token

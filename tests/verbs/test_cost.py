@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -88,8 +88,9 @@ def test_a_class_for_each_factor_of_four_from_a_kibibyte(
 ) -> None:
     text = "x" * (payload_bytes - len('{"t":""}'))
     store.client.enqueue(mac(1), LANE, {"t": text})
-    (leased,) = store.claim()
-    assert int(store.redis.hget(store.keys.task(leased.task_id), "size") or 0) == size
+    store.client.enqueue_many([(mac(1), LANE, {"t": text})])
+    for leased in store.claim(2):
+        assert int(store.redis.hget(store.keys.task(leased.task_id), "size") or 0) == size
 
 
 def test_sizes_are_learnt_apart_and_a_new_one_is_the_type(store: Store) -> None:
@@ -262,6 +263,27 @@ def test_a_failed_task_is_charged_anew(store: Store) -> None:
     store.clock.now_ms = due_ms
     (again,) = store.claim()
     assert paid_ms(store, again) == ESTIMATE_MS
+
+
+@pytest.mark.parametrize("scope", ["task", "device"])
+def test_a_deferred_task_is_charged_anew(store: Store, scope: Literal["task", "device"]) -> None:
+    leased = store.running()
+    due_ms = store.run(verbs.Defer(leased.task_id, 1, "", scope)).due_ms
+    ran(store, 500)
+    store.clock.now_ms = due_ms
+    (again,) = store.claim()
+    assert (again.task_id, paid_ms(store, again)) == (leased.task_id, 500)
+
+
+def test_a_claim_forgets_the_tags_that_v_has_passed(store: Store) -> None:
+    store.enqueue(1, 20)
+    for device in range(2, 6):
+        store.enqueue(device)
+    store.served(5)
+    finish = store.keys.lane("FINISH", LANE)
+    assert store.redis.zcard(finish) == 4, "the drained devices' tags"
+    store.served(3)
+    assert store.redis.zcard(finish) == 0
 
 
 def test_a_lost_start_is_charged_anew(store: Store) -> None:

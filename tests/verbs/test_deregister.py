@@ -12,6 +12,9 @@ def test_returns_true_and_the_slots_are_gone(store: Store) -> None:
     assert store.run(verbs.Deregister("a:1:a"))
     assert [worker.worker_id for worker in store.run(verbs.InspectWorkers())] == ["b:1:b"]
     assert store.run(verbs.InspectLanes())[1].slots == 3
+    assert not store.redis.exists(store.keys.name("WORKER") + "a:1:a")
+    told = store.client.events()[-1]
+    assert (told.event, told.detail) == ("worker_gone", "a:1:a")
 
 
 def test_what_it_runs_is_not_lost(store: Store) -> None:

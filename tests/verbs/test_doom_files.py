@@ -106,6 +106,15 @@ def test_many_ended_tasks_are_looked_through_in_several_goes(store: Store) -> No
     assert _due(store) == (NAME,)
 
 
+def test_one_that_is_needed_is_not_in_the_way(store: Store) -> None:
+    _task(store)
+    other = "b" * 64
+    store.clock.advance(1)
+    store.run(verbs.KeepFile(other))
+    store.clock.advance(store.settings.file_ttl_ms)
+    assert [store.run(verbs.DoomFiles(1)) for _ in range(2)] == [(), (other,)]
+
+
 def test_what_was_left_half_way_is_chosen_again(store: Store) -> None:
     store.run(verbs.KeepFile(NAME))
     assert _due(store) == (NAME,)

@@ -165,3 +165,12 @@ def test_a_producer_that_has_not_joined_yet_takes_the_stores_word(open_store: Op
     with Client(Settings(store_url=url, namespace=store.settings.namespace)) as fresh:
         verdicts = fresh.enqueue_many([(mac(1), "mine", {"n": n}) for n in range(101)])
     assert len({receipt_of(verdict).task_id for verdict in verdicts}) == 101
+
+
+def test_the_dispatcher_is_called_once_and_each_device_is_told(store: Store) -> None:
+    while store.client.wait(0.01):
+        pass
+    store.run(verbs.EnqueueMany(items(1, 2, 1)))
+    assert store.redis.llen(store.keys.doorbell) == 1
+    told = {(event.mac, event.lane, event.tasks) for event in store.client.events()}
+    assert told == {(mac(1), LANE, ("t0", "t2")), (mac(2), LANE, ("t1",))}

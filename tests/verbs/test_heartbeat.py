@@ -105,3 +105,10 @@ def test_twice_reports_again_from_the_later_clock(store: Store) -> None:
     store.run(verb)
     store.clock.advance(29_999)
     assert len(store.run(verbs.InspectWorkers())) == 1
+
+
+def test_what_a_worker_offers_is_told_when_it_changes(store: Store) -> None:
+    for slots in (2, 2, 3):
+        store.offer(slots, LANE, "ocr")
+    told = [event.detail for event in store.client.events() if event.event == "worker"]
+    assert told == [f"host:1:a {LANE},ocr 2", f"host:1:a {LANE},ocr 3"]

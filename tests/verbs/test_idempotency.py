@@ -118,6 +118,15 @@ def test_a_key_for_a_task_that_is_there_already(store: Store) -> None:
     assert kept(store) == 1
 
 
+def test_a_batch_keeps_a_key_for_a_task_that_is_there_already(store: Store) -> None:
+    plain = verbs.Enqueue(mac(1), LANE, {"a": 1}, task_id="one")
+    store.run(plain)
+    (receipt,) = store.run(verbs.EnqueueMany([keyed(task_id="one")]))
+    assert receipt_of(receipt).known
+    with pytest.raises(IdempotencyConflict):
+        store.run(keyed({"a": 2}))
+
+
 def test_a_key_ends_by_the_stores_clock(open_store: Open) -> None:
     store = open_store(idempotency_ttl_ms=60_000)
     first = receipt_of(store.run(keyed()))

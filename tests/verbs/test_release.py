@@ -64,3 +64,25 @@ def test_twice_is_turn_lost_and_changes_nothing(store: Store) -> None:
     store.refuses(TurnLost, verb)
     opened(store)
     store.refuses(TurnLost, verb)
+
+
+def test_the_tags_that_v_has_passed_are_forgotten(store: Store) -> None:
+    store.enqueue(1, 50)
+    for device in range(2, 6):
+        store.enqueue(device)
+
+    def turn() -> None:
+        held = opened(store)
+        for leased in store.run(verbs.Pop(*held)).leased:
+            store.start(leased)
+            store.clock.advance(10)
+            store.finish(leased)
+        store.run(verbs.Release(*held))
+
+    finish = store.keys.lane("FINISH", LANE)
+    for _ in range(5):
+        turn()
+    assert store.redis.zcard(finish) == 4, "the drained devices' tags"
+    turn()
+    turn()
+    assert store.redis.zcard(finish) == 0

@@ -89,3 +89,13 @@ def test_twice_extends_it_again_from_the_later_clock(store: Store) -> None:
         assert store.run(verbs.Renew(*held)) == first
     store.clock.advance(7)
     assert store.run(verbs.Renew(*held)).deadline_ms == first.deadline_ms + 7
+
+
+def test_the_lock_lives_on(store: Store) -> None:
+    store.enqueue(1)
+    held = opened(store)
+    lock = store.keys.device("ACTIVE", mac(1), LANE)
+    store.redis.pexpire(lock, 10_000)
+    store.run(verbs.Renew(*held))
+    assert store.redis.get(lock) == held[2]
+    assert 890_000 < store.redis.pttl(lock) <= 900_000

@@ -24,6 +24,7 @@ def test_one_of_another_issuer_is_revoked_until_its_end(store: Store) -> None:
     assert store.run(verbs.RevokeToken("theirs|7", end_ms)) is True
     (listed,) = store.run(verbs.Tokens())
     assert (listed.grant, listed.expires_at_ms) == (None, end_ms)
+    assert 5_000 < store.redis.pttl(store.keys.name("REVOKED")) <= 65_000
     store.clock.advance(70_000)
     store.run(verbs.IssueToken(Grant("viewer"), 1_000, "other"))
     assert store.run(verbs.ReadRevocations()).revoked == ()

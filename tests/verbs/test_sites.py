@@ -353,3 +353,12 @@ def test_under_aging_sites_have_no_say(open_store: Open) -> None:
         store.enqueue(device, site=site)
         store.clock.advance(1_000)
     assert [task.mac for task in store.claim(4)] == [mac(device) for device in (1, 2, 3, 4)]
+
+
+def test_a_site_that_a_device_joins_without_being_able_to_go_leaves_no_key(store: Store) -> None:
+    store.enqueue(1, 3)
+    store.enqueue(2, 3)
+    store.served(1)
+    store.run(verbs.Configure(mac(1), paused=True))
+    store.run(verbs.Configure(mac(1), site="lab"))
+    assert not store.redis.keys("*@lab")

@@ -112,3 +112,13 @@ def test_what_the_janitor_cannot_do_keeps_nothing_else_from_being_done(store: St
     LedDispatcher(store.client, dispatcher, Janitor(store.client), "led").step()
     assert [leased.task_id for leased in published] == [waits]
     store.redis.delete(store.keys.name("HISTORY"))
+
+
+@pytest.mark.parametrize("value", SPOILT)
+def test_a_counter_begins_anew(store: Store, value: str) -> None:
+    store.is_spoilt = True
+    store.redis.set(store.keys.name("GLOBAL_PENDING"), value)
+    store.redis.hset(store.keys.name("TOTALS"), "accepted", value)
+    store.enqueue(1, 2)
+    assert store.redis.get(store.keys.name("GLOBAL_PENDING")) == "2"
+    assert store.redis.hget(store.keys.name("TOTALS"), "accepted") == "2"

@@ -116,3 +116,10 @@ def test_a_start_is_told_with_its_attempt_and_worker(store: Store) -> None:
     last = store.client.events()[-1]
     assert (last.event, last.tasks) == ("started", (f"{leased.task_id}.{leased.attempt}",))
     assert (last.mac, last.lane, last.detail) == (mac(1), LANE, "worker")
+
+
+def test_the_trace_context_comes_along(store: Store) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    store.run(verbs.Enqueue(mac(1), LANE, {}, traceparent=trace))
+    (leased,) = store.claim()
+    assert store.start(leased).traceparent == trace

@@ -140,3 +140,14 @@ def test_twice_leases_other_tasks(store: Store) -> None:
     store.enqueue(1, 2)
     verb = verbs.Claim(LANE, 1)
     assert store.run(verb).leased[0].task_id != store.run(verb).leased[0].task_id
+
+
+def test_a_claim_forgets_the_tags_that_v_has_passed(store: Store) -> None:
+    store.enqueue(1, 20)
+    for device in range(2, 6):
+        store.enqueue(device)
+    store.served(5)
+    finish = store.keys.lane("FINISH", LANE)
+    assert store.redis.zcard(finish) == 4, "the drained devices' tags"
+    store.served(3)
+    assert store.redis.zcard(finish) == 0

@@ -275,17 +275,6 @@ def test_a_deferred_task_is_charged_anew(store: Store, scope: Literal["task", "d
     assert (again.task_id, paid_ms(store, again)) == (leased.task_id, 500)
 
 
-def test_a_claim_forgets_the_tags_that_v_has_passed(store: Store) -> None:
-    store.enqueue(1, 20)
-    for device in range(2, 6):
-        store.enqueue(device)
-    store.served(5)
-    finish = store.keys.lane("FINISH", LANE)
-    assert store.redis.zcard(finish) == 4, "the drained devices' tags"
-    store.served(3)
-    assert store.redis.zcard(finish) == 0
-
-
 def test_a_lost_start_is_charged_anew(store: Store) -> None:
     def tag() -> int:
         (lane,) = (at for at in store.client.device(mac(1)).lanes if at.lane == LANE)

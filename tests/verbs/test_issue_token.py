@@ -29,6 +29,7 @@ def test_it_is_forgotten_after_its_end(store: Store) -> None:
     store.clock.advance(62_000)
     store.run(verbs.IssueToken(Grant("viewer"), 1_000, "last"))
     assert [token.token_id for token in store.run(verbs.Tokens())] == ["last"]
+    assert store.redis.zrange(store.keys.name("TOKENS"), 0, -1) == ["last"]
     assert set(store.redis.keys()) - before == {
         store.keys.name("TOKENS"), store.keys.name("TOKEN") + "last"
     }  # fmt: skip

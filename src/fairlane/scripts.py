@@ -58,6 +58,7 @@ REPAIR: Final = (
     "mend_sums",
     "mend_tasks",
     "reconcile",
+    "sum_page",
 )
 #: What every task goes through: no more commands than it must have.
 HOT: Final = ("claim", "enqueue", "enqueue_many", "finish", "pop", "start")

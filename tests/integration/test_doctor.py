@@ -57,6 +57,14 @@ def test_a_system_without_workers(environ: dict[str, str]) -> None:
         assert words in table
 
 
+def test_what_was_not_checked_is_told(system: System, environ: dict[str, str]) -> None:
+    delayed = system.client.keys.name("DELAYED")
+    system.redis.zadd(delayed, {f"t{at}": at for at in range(251)})
+    found = told(environ, status=1)["by_name"]["invariants"]
+    assert found["verdict"] == "fail", "they have no records"
+    assert "; not checked: sums over 251 delayed tasks" in found["found"]
+
+
 def test_what_is_wrong_in_the_store_is_named_mended_and_gone(
     system: System, environ: dict[str, str]
 ) -> None:

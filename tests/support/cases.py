@@ -189,6 +189,7 @@ CASES: Final[Mapping[type[Verb[Any]], Case]] = {
     verbs.Measure: _after(_queued, verbs.Measure(95, 100)),
     verbs.Members: _after(_queued, verbs.Members("deadlines")),
     verbs.MendDevices: _after(_running, verbs.MendDevices([mac(1), mac(2)])),
+    verbs.SumPage: _after(_queued, verbs.SumPage("macs")),
     verbs.MendSums: _after(_system, verbs.MendSums()),
     verbs.MendTasks: _after(_running, verbs.MendTasks(["a", "b", "z"])),
     verbs.Migrate: _after(_queued, verbs.Migrate()),

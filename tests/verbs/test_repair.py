@@ -11,7 +11,7 @@ import redis
 from fairlane import Client, Settings, verbs
 from fairlane.services.examination import examine
 from support.invariants import check_invariants
-from support.store import Store, mac
+from support.store import LANE, Store, mac
 from verbs.conftest import Open
 from verbs.damage import DAMAGES, busy
 
@@ -150,4 +150,61 @@ def test_sums_that_are_too_long_for_one_step_are_told(store: Store) -> None:
     assert examine(store.client).left_out == ""
     store.redis.zadd(store.keys.name("DELAYED"), {f"t{at}": at for at in range(1_001)})
     store.is_spoilt = True
-    assert examine(store.client).left_out == "1,001 delayed tasks"
+    assert examine(store.client).left_out == "sums over 1,001 delayed tasks"
+
+
+def test_sums_that_are_too_long_for_one_step_are_added_up_page_by_page(store: Store) -> None:
+    macs = enqueue_of_1001_devices(store)
+    store.claim(251)
+    store.enqueue(1, site="lab")
+    for at in range(251):
+        store.client.enqueue(macs[at], "text", {})
+    found = examine(store.client)
+    left_out = "weights of 1,002 devices with tasks; leases by device of 251 leases in lane text"
+    assert (found.flaws, found.left_out) == ((), left_out)
+    store.redis.hincrby(store.keys.lane("VIRTUAL", LANE), "pending", 3)
+    store.redis.hincrby(store.keys.lane("VIRTUAL", LANE), "leased", 2)
+    store.redis.hincrby(store.keys.name("SITES_PENDING"), "lab", 1)
+    store.redis.hset(store.keys.name("SITES_PENDING"), "gone", 4)
+    store.is_spoilt = True
+    with store.unchanged():
+        flaws = {(flaw.what, flaw.found, flaw.right) for flaw in examine(store.client).flaws}
+    assert flaws == {
+        ("text pending", "1005", "1002"),
+        ("text leases of site default", "253", "251"),
+        ("pending of site lab", "2", "1"),
+        ("pending of site gone", "4", "0"),
+    }
+
+
+def test_pages_between_which_something_moves_are_told_as_not_checked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue_of_1001_devices(store)
+    run, other, moves = store.client.run, store.other(), 0
+
+    def run_while_others_work(verb: Any, **options: Any) -> Any:
+        nonlocal moves
+        if isinstance(verb, verbs.SumPage) and verb.offset == 200 and moves < most:
+            moves += 1
+            other.enqueue(mac(moves), "text", {})
+        return run(verb, **options)
+
+    monkeypatch.setattr(store.client, "run", run_while_others_work)
+    most = 1
+    assert examine(store.client).left_out == "weights of 1,001 devices with tasks"
+    assert moves == 1, "it was added up again"
+    most, moves = 100, 1
+    found = examine(store.client)
+    moved = "sums over 1,002 devices with tasks: they moved, or cannot be read"
+    assert (found.flaws, found.left_out) == ((), moved)
+
+
+def enqueue_of_1001_devices(store: Store) -> list[str]:
+    """Store a task of each of more devices than one step adds up; return their addresses."""
+    macs = [f"02:00:00:01:{at >> 8:02x}:{at & 255:02x}" for at in range(1_001)]
+    for first in (0, 501):
+        items: list[tuple[str, str, dict[str, Any]]]
+        items = [(address, "text", {}) for address in macs[first : first + 501]]
+        store.client.run(verbs.EnqueueMany(items))
+    return macs

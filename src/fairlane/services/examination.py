@@ -7,8 +7,9 @@ walks the keyspace: a record that no list, no set and no event names is not foun
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -31,13 +32,17 @@ from fairlane.verbs import (
     MendDevices,
     MendSums,
     MendTasks,
+    SumPage,
 )
 
 T = TypeVar("T")
 #: What is looked at in one step of the store: some milliseconds.
-_DEVICES: Final = 25
-_TASKS: Final = 50
+_DEVICES: Final = 15
+_TASKS: Final = 25
 _PAGE: Final = 500
+_SUM_PAGE: Final = 100
+#: How often sums that are too long for one step are added up, until nothing moves meanwhile.
+_SUM_ATTEMPTS: Final = 5
 #: Where devices are named, and where tasks are.
 _OF_DEVICES: Final = ("macs", "overloaded")
 _OF_DEVICES_BY_LANE: Final = ("waiting", "backoff", "throttled", "floor")
@@ -61,7 +66,7 @@ class Examination:
     progress: Progress = _silent
     devices: int = 0
     tasks: int = 0
-    #: What is too much for one step, and so was not looked at; or nothing.
+    #: Which sums are too long for one step, and so were not checked; or nothing.
     left_out: str = ""
     _flaws: dict[Flaw, None] = field(default_factory=dict)
     _macs: dict[str, None] = field(default_factory=dict)
@@ -149,8 +154,55 @@ class Examination:
 
     def _look_at_sums(self, _: Sequence[str]) -> Iterable[Flaw]:
         flaws, left_out = self.client.run(MendSums() if self.mended else CheckSums())
-        self.left_out = ", ".join(f"{count:,} {what}" for what, count in left_out)
+        unchecked = []
+        for what, count in left_out:
+            of_leases = what.removeprefix("leases in lane ")
+            if what == "devices with tasks":
+                pages, rest = SumPage("macs"), "weights"
+            elif what != of_leases:
+                pages, rest = SumPage("inflight", of_leases), "leases by device"
+            else:
+                unchecked.append(f"sums over {count:,} {what}")
+                continue
+            found = self._add_up(pages)
+            if found is None:
+                unchecked.append(f"sums over {count:,} {what}: they moved, or cannot be read")
+            else:
+                # Sums of pages cannot be mended: the next moment they are no longer so.
+                flaws = (*flaws, *found)
+                unchecked.append(f"{rest} of {count:,} {what}")
+        self.left_out = "; ".join(unchecked)
         return flaws
+
+    def _add_up(self, first: SumPage) -> tuple[Flaw, ...] | None:
+        """Compare sums with those of all pages; None if something moved meanwhile, each time."""
+        for _ in range(_SUM_ATTEMPTS):
+            found = self._add_up_once(first)
+            if found is not None:
+                return found
+        return None
+
+    def _add_up_once(self, first: SumPage) -> tuple[Flaw, ...] | None:
+        start = page = self.client.run(replace(first, limit=_SUM_PAGE))
+        stored: dict[str, int] = {}
+        sums: Counter[str] = Counter()
+        offset = 0
+        while page.total is not None:
+            same = all(stored.get(what, sum_) == sum_ for what, sum_ in page.stored.items())
+            if not same or (page.last_event, page.total) != (start.last_event, start.total):
+                return None
+            stored |= page.stored
+            sums.update(page.counted)
+            self.progress("sums", min(offset, page.total), page.total)
+            if offset >= page.total:
+                return tuple(
+                    Flaw("store", what, str(stored.get(what, 0)), str(sums[what]))
+                    for what in sorted(stored.keys() | sums.keys())
+                    if stored.get(what, 0) != sums[what]
+                )
+            offset += _SUM_PAGE
+            page = self.client.run(replace(first, offset=offset, limit=_SUM_PAGE))
+        return None
 
     def _look(self, names: list[str], look: Callable[[list[str]], Iterable[Flaw]]) -> None:
         """Look at some; if that fails, at each of them, and tell whose keys cannot be read."""

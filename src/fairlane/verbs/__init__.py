@@ -33,6 +33,7 @@ from fairlane.verbs.repair import (
     MendDevices,
     MendSums,
     MendTasks,
+    SumPage,
 )
 from fairlane.verbs.search import FindTasks
 from fairlane.verbs.setup import Join, Migrate
@@ -113,6 +114,7 @@ __all__ = [
     "ReportAbnormal",
     "RevokeToken",
     "Start",
+    "SumPage",
     "Sweep",
     "Tokens",
     "Verb",

@@ -6,7 +6,7 @@ out anew, in the same step, what is wrong, so that it is safe while others work.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -169,3 +169,45 @@ class MendSums(_OfSums, Verb[Sums]):
 
     Returns what was wrong, and what CheckSums would not look at either.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class PageOfSums:
+    """What a page adds up to; `total` is None when something in it cannot be read."""
+
+    last_event: str
+    total: int | None
+    stored: Mapping[str, int]
+    counted: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SumPage(Verb[PageOfSums]):
+    """Add up a page of the devices with tasks, or of leases, beside what is stored.
+
+    `place` is `macs`, or `inflight` with a lane. Sums of pages are right together if no event came
+    and no stored sum changed from the first to the last. Raises UnknownLane, InvalidData.
+    """
+
+    place: str
+    lane: str = ""
+    offset: int = 0
+    limit: int = 100
+    REPEATABLE: ClassVar[bool] = True
+
+    def args(self, settings: Settings) -> tuple[Arg, ...]:
+        """Return place, lane, offset and limit."""
+        if self.place not in ("macs", "inflight"):
+            raise InvalidData(f"place: {shown(self.place)}; use macs or inflight")
+        lane = known_lane(self.lane, settings) if self.place == "inflight" else ""
+        return (self.place, lane, *Page(self.offset, self.limit).args(settings))
+
+    def decode(self, reply: Any) -> PageOfSums:
+        """Return the page's sums."""
+        last, total, stored, counted = reply
+        return PageOfSums(
+            text(last),
+            int(total) if total >= 0 else None,
+            {text(what): int(count) for what, count in stored},
+            {text(what): int(count) for what, count in counted},
+        )

@@ -44,3 +44,10 @@ def test_twice_answers_0_and_changes_nothing(store: Store) -> None:
     store.run(verbs.RevokeToken("t"))
     with store.unchanged():
         assert store.run(verbs.RevokeToken("t")) is False
+
+
+def test_those_that_have_ended_are_forgotten(store: Store) -> None:
+    store.run(verbs.IssueToken(Grant("viewer"), 1_000, "t"))
+    store.clock.advance(62_000)
+    store.run(verbs.RevokeToken("theirs|7", store.clock.now_ms + 5_000))
+    assert store.redis.zrange(store.keys.name("TOKENS"), 0, -1) == ["theirs|7"]

@@ -3,9 +3,9 @@
 -- Add up what the living workers offer: slots per lane, and per pool. A pool is the lanes that
 -- workers serve together, directly or through others; its slots are counted once.
 local function count_slots()
-  local slots, pool, offers, gpu = {}, {}, {}, 0
+  local slots, pool, offers = {}, {}, {}
   for _, worker in ipairs(call('ZRANGE', WORKERS, 0, 999)) do
-    local f = call('HMGET', WORKER .. worker, 'lanes', 'slots', 'gpu')
+    local f = call('HMGET', WORKER .. worker, 'lanes', 'slots')
     local offered, merged = num(f[2]) or 0, {}
     for name in string.gmatch(f[1] or '', '[^,]+') do
       slots[name] = (slots[name] or 0) + offered
@@ -17,7 +17,6 @@ local function count_slots()
       pool[member] = merged
     end
     offers[#offers + 1] = { next(merged), offered }
-    gpu = gpu + (f[3] == '1' and offered > 0 and 1 or 0)
   end
   local pool_slots = {}
   for _, offer in ipairs(offers) do
@@ -36,7 +35,6 @@ local function count_slots()
     call('HSET', CAPACITY, 'slots:' .. name, slots[name] or 0, 'pool:' .. name,
       table.concat(names, ','), 'pool_slots:' .. name, pool_slots[members] or 0)
   end
-  call('HSET', CAPACITY, 'gpu_workers', gpu)
 end
 
 -- How many tasks beyond its slots a lane may have leased, so that no slot waits for the dispatcher:

@@ -62,7 +62,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "dead_letters": ("_dead", "redrive", "drop"),
     "doom_files": ("enqueue", "enqueue_many", "drop", "keep_file", "forget_files"),
     "epoch": ("_epoch", "join", "check_epoch", "acknowledge"),
-    "fair_order": ("_order", "_tags", "claim", "configure"),
+    "fair_order": ("_order", "_tags", "_cost", "claim", "configure"),
     "full_store": ("_admission", "measure", "enqueue", "enqueue_many"),
     "idempotency": ("_receipts", "enqueue", "enqueue_many", "sweep"),
     "quarantine": ("_dead", "_task", "_turn", "claim", "pop", "start", "sweep", "purge"),
@@ -74,7 +74,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "room": ("_turn", "quarantine", *_ENDS),
     "start": ("enqueue",),
     "spoiled_counts": ("_task", "_device", "_tags"),
-    "sites": ("_sites", "_order", "_tags", "_device", "configure", "redrive", "migrate"),
+    "sites": ("_sites", "_order", "_tags", "_cost", "_device", "configure", "redrive", "migrate"),
 }
 #: What each shared file is tried by first, the quickest and most telling one at the head.
 FIRST: Final = ("claim", "cancel", "finish", "sweep", "defer", "fail", "purge", "pop", "enqueue")

@@ -177,3 +177,28 @@ def test_arrivals_are_told_apart_after_a_device_of_little_weight_had_its_way(sto
     for device in arrived:
         store.enqueue(device, 2)
     assert store.served(12) == [mac(device) for device in arrived] * 2
+
+
+def test_an_idle_lane_begins_at_zero_again(store: Store) -> None:
+    store.enqueue(1, 3)
+    store.enqueue(2, 3)
+    virtual = store.keys.lane("VIRTUAL", LANE)
+    order = {name + field for name in ("", "site_") for field in ("v", "joined", "work")}
+    store.served(4)
+    assert {"v", "joined", "work"} <= set(store.redis.hgetall(virtual))
+    store.served(2)
+    assert not order & set(store.redis.hgetall(virtual))
+    assert not store.redis.exists(store.keys.lane("FINISH", LANE))
+
+
+def test_the_guard_follows_the_work_of_newcomers_who_do_not_move_v(store: Store) -> None:
+    store.run(verbs.Configure(mac(9), weight=0.01))
+    store.enqueue(9, 20)
+    assert len(store.claim(10)) == 10, "its tag is ten of its tasks ahead now"
+    store.clock.advance(store.settings.starvation_after_ms)
+    served = []
+    for newcomer in range(100, 160):
+        store.enqueue(newcomer)
+        served += store.served(1)
+    assert mac(9) not in served[:4]
+    assert mac(9) in served

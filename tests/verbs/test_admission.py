@@ -185,6 +185,17 @@ def test_a_drained_device_has_no_mark(open_store: Open) -> None:
     assert isinstance(verdict_of(store, 1), Receipt)
 
 
+def test_a_drained_site_has_no_mark(open_store: Open) -> None:
+    store = open_store(max_per_site_pending=2)
+    store.enqueue(1, 2, site="lab")
+    verb = verbs.Enqueue(mac(1), LANE, {}, site="lab")
+    assert not isinstance(store.run(verb), Receipt)
+    name = store.keys.name("SITES_PENDING")
+    assert store.redis.hexists(name, "full:lab")
+    assert len(store.claim(2)) == 2
+    assert not store.redis.exists(name)
+
+
 def test_a_site_that_floods_leaves_room_for_others(open_store: Open) -> None:
     store = open_store(max_total_pending=100, max_per_mac_pending=100)
     store.enqueue(1, site="other")

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, TextIO
-from urllib.parse import urlsplit
 
 import structlog
 from structlog.contextvars import (
@@ -25,18 +24,16 @@ from structlog.contextvars import (
 from structlog.typing import EventDict, Processor
 
 from fairlane.settings import Settings
+from fairlane.settings.mask import MASK, secrets_of, without_secrets
 
 #: Let every line of this task or thread from now on carry what is given by name.
 bind: Final = bind_contextvars
 #: The same for a block.
 bound: Final = bound_contextvars
 
-MASK: Final = "***"
-#: What looks like a secret, whoever wrote it: its first group stays.
-_SECRETS: Final = re.compile(
-    r"(://[^/\s:@'\"]*:)[^/\s@'\"]+(?=@)"
-    r"|((?i:bearer) +)[\w.~+/=-]{8,}"
-    r"|((?i:[?&]token=|password=|secret=))[^&\s'\"]+"
+#: What looks like a token, whoever wrote it: its first group stays.
+_TOKENS: Final = re.compile(
+    r"((?i:bearer) +)[\w.~+/=-]{8,}"
     r"|(\beyJ)[\w-]{8,}\.[\w-]+\.[\w-]*"
 )
 
@@ -70,17 +67,15 @@ class Masked(logging.Formatter):
 
 def masking(settings: Settings) -> Callable[[str], str]:
     """Return what hides secrets in a text: those of the settings, and what looks like one."""
-    known = [settings.token_secret]
-    for url in (settings.store_url, settings.broker_url):
-        # A URL that cannot be read has been refused, or will be, by who connects.
-        password = urlsplit(url).password if "://" in url else None
-        known.append(password or "")
+    known = {settings.token_secret}
+    for url in (settings.store_url, settings.broker_url, settings.files_url):
+        known.update(secrets_of(url))
     literal = re.compile(
-        "|".join(re.escape(secret) for secret in known if len(secret) > 3) or r"$^"
+        "|".join(re.escape(secret) for secret in sorted(known, key=len, reverse=True) if len(secret) > 3) or r"$^"
     )
 
     def mask(text: str) -> str:
-        return _SECRETS.sub(_kept, literal.sub(MASK, text))
+        return without_secrets(_TOKENS.sub(_kept, literal.sub(MASK, text)))
 
     return mask
 

@@ -12,6 +12,7 @@ import pytest
 
 from fairlane import Settings
 from fairlane.logs import bind, bound, configure, masking
+from fairlane.settings.mask import MASK
 
 log = logging.getLogger("fairlane.test")
 SECRET = "s" * 40
@@ -95,6 +96,47 @@ def test_no_line_has_a_secret(lines: Any, log_format: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
+    [
+        "to redis://db/0?pass%77ord={}",
+        "s3://bucket/files?region=x&secret_access_key={}&endpoint=y",
+        "s3://bucket?SECRET%5FACCESS%5FKEY={}",
+        "redis+sentinel://a/x?sentinel_password={}&db=1",
+        "https://blob?account_key={} and https://x?api-key={}&sig=1",
+        "GET /?token={}",
+        "PASSWD={}",
+        "access_token={} for x",
+        "amqp://me:{}@broker",
+    ],
+)
+def test_a_secret_is_known_by_any_spelling_of_its_name(said: str) -> None:
+    secret = "abcd1234/Q%2B"
+    said = said.replace("{}", secret if "://me:" not in said else "abcd1234")
+    hidden = masking(Settings())(said)
+    assert "abcd1234" not in hidden
+    assert MASK in hidden
+    kept = [word for word in ("db/0?pass%77ord=", "&endpoint=y", "&db=1", "&sig=1") if word in said]
+    assert all(word in hidden for word in kept)
+
+
+def test_a_secret_of_a_setting_is_known_wherever_it_stands() -> None:
+    """As it stands in the URL, and as a driver reads it and tells of it."""
+    mask = masking(
+        Settings(
+            store_url="redis://me:p%40ss-word@db/0",
+            files_url="s3://bucket?secret%5Faccess_key=ab%2Fcd%2Bef",
+        )
+    )
+    for secret in ("p%40ss-word", "p@ss-word", "ab%2Fcd%2Bef", "ab/cd+ef"):
+        assert secret not in mask(f"they said {secret} here")
+
+
+def test_a_long_word_is_looked_at_once() -> None:
+    """A line without an end that a caller chose keeps nobody waiting."""
+    assert masking(Settings())("a%" * 200_000) == "a%" * 200_000
+
+
+@pytest.mark.parametrize(
+    "said",
     ['GET /password=a"b 401', 'secret=a","level":"x', "password=\\", "?sentinel_password=hunter22"],
 )
 def test_a_masked_line_is_still_json(lines: Any, said: str) -> None:
@@ -107,7 +149,8 @@ def test_a_masked_line_is_still_json(lines: Any, said: str) -> None:
 
 def test_what_is_no_secret_stays() -> None:
     mask = masking(Settings())
-    for text in ("redis://127.0.0.1:6379/0", "bearer of news", "at 12:30@noon", "eyJ", "a:b@c"):
+    for text in ("redis://127.0.0.1:6379/0", "bearer of news", "passenger=1", "tokens=3", "key=x",
+                 "token_audience=fairlane", "compass=2", "at 12:30@noon", "eyJ", "a:b@c"):
         assert mask(text) == text
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fairlane import Settings, TaskType, formulas
 from fairlane.errors import InvalidSettings
 from fairlane.settings import SEED, shared_fields
+from fairlane.settings.told import told
 from fairlane.site import SiteRule
 
 
@@ -197,6 +198,22 @@ def test_the_environment_of_settings_makes_them_again() -> None:
 
 def test_a_password_is_not_shown() -> None:
     assert "secret" not in repr(Settings(store_url="redis://:secret@host"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://bucket?secret_access_key=hidden%2F1&region=x",
+        "s3://bucket?access%5Fkey_id=hidden&secret%5faccess%5fkey=hidden&region=x",
+        "s3://me:hidden@bucket?region=x",
+    ],
+)
+def test_a_secret_in_a_url_is_not_told(url: str) -> None:
+    told_of = {row.setting: row.value for row in told(Settings(files_url=url))}
+    assert "hidden" not in told_of["files_url"]
+    assert told_of["files_url"].endswith("region=x")
+    told_of = {row.setting: row.value for row in told(Settings(store_url="redis://h?pass%77ord=x9"))}
+    assert told_of["store_url"] == "redis://h?pass%77ord=***"
 
 
 def test_nothing_changes_later() -> None:

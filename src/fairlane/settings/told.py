@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Final
 
+from fairlane.settings.mask import MASK, without_secrets
 from fairlane.settings.settings import SEED, Settings, variable_of
 from fairlane.tasktype import TaskType
 
@@ -58,9 +59,8 @@ def shown(name: str, value: object) -> str:
         return ", ".join(part.name if isinstance(part, TaskType) else str(part) for part in value)
     text = str(value)
     if name.endswith("_secret"):
-        return "***" if text else ""
+        return MASK if text else ""
     if name.endswith("_url"):
-        # A driver takes the password from the query as well.
-        text = re.sub(r"(?<=password=)[^&]*", "***", text)
-        text = re.sub(r"(?<=://).*(?=@)", "***", text)
-    return text
+        text = re.sub(r"(?<=://).*(?=@)", MASK, text)
+    # A driver takes secrets from the query as well.
+    return without_secrets(text)

@@ -71,7 +71,10 @@ def masking(settings: Settings) -> Callable[[str], str]:
     for url in (settings.store_url, settings.broker_url, settings.files_url):
         known.update(secrets_of(url))
     literal = re.compile(
-        "|".join(re.escape(secret) for secret in sorted(known, key=len, reverse=True) if len(secret) > 3) or r"$^"
+        "|".join(
+            re.escape(secret) for secret in sorted(known, key=len, reverse=True) if len(secret) > 3
+        )
+        or r"$^"
     )
 
     def mask(text: str) -> str:

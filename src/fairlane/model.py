@@ -364,6 +364,8 @@ class Totals:
     leased: int
     delayed: int
     dead_letters: int
+    #: Names of counts that another program spoiled: they are left out, and begin anew.
+    spoiled: tuple[str, ...] = ()
 
     def lost(self) -> int:
         """Return accepted tasks that are neither in the system nor ended: 0, or a bug."""

@@ -212,7 +212,9 @@ def test_a_secret_in_a_url_is_not_told(url: str) -> None:
     told_of = {row.setting: row.value for row in told(Settings(files_url=url))}
     assert "hidden" not in told_of["files_url"]
     assert told_of["files_url"].endswith("region=x")
-    told_of = {row.setting: row.value for row in told(Settings(store_url="redis://h?pass%77ord=x9"))}
+    told_of = {
+        row.setting: row.value for row in told(Settings(store_url="redis://h?pass%77ord=x9"))
+    }
     assert told_of["store_url"] == "redis://h?pass%77ord=***"
 
 

@@ -39,6 +39,18 @@ def test_every_way_to_end_is_counted_once(open_store: Open) -> None:
     assert totals.lost() == 0
 
 
+def test_what_is_no_count_is_named_and_left_out(store: Store) -> None:
+    store.finish(store.running(1))
+    store.is_spoilt = True
+    for value in ("x", "-1", "1.5", "1e400", "9" * 30):
+        store.redis.hset(store.keys.name("TOTALS"), "done", value)
+        totals = store.run(verbs.InspectTotals())
+        assert totals.spoiled == ("done",), value
+        assert totals.counts == {"accepted": 1}
+    store.redis.hset(store.keys.name("TOTALS"), b"\xff", 3)
+    assert store.run(verbs.InspectTotals()).counts["\ufffd"] == 3
+
+
 def test_twice_reads_again(store: Store) -> None:
     store.running()
     with store.unchanged():

@@ -6,7 +6,8 @@ wrong; no label names a device. Times are counted when an attempt, or a task, en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -31,6 +32,8 @@ from fairlane.http.shares import Shares
 from fairlane.model import TERMINAL
 
 router = APIRouter(route_class=StrictRoute, tags=["health"])
+
+log = logging.getLogger("fairlane.http")
 
 _LANE_GAUGES: Final = (
     ("pending", "Tasks that wait in a queue"),
@@ -74,51 +77,55 @@ class Metrics:
         self._shares = Shares()
 
     async def page(self) -> bytes:
-        """Return the metrics as text. Raises StoreError."""
-        lanes, totals, workers, overload, oldest, times, shares = await self._gate.run_many(
-            [
-                *(verbs.InspectLanes(), verbs.InspectTotals(), verbs.InspectWorkers()),
-                *(verbs.Overload(), verbs.Devices(0, 1)),
-                *(verbs.InspectTimes(), verbs.InspectShares()),
-            ]
-        )
-        for read in (lanes, totals, workers, overload, oldest, times, shares):
-            if isinstance(read, FairlaneError):
-                raise read
-        waited_s = 0.0
-        for mac, _ in oldest:
-            waited_s = (await self._gate.run(verbs.InspectDevice(mac))).waited_ms / 1000
+        """Return the metrics as text; what cannot be read is left out. Raises StoreError."""
+        asked = (verbs.InspectLanes(), verbs.InspectTotals(), verbs.InspectWorkers(),
+                 verbs.Overload(), verbs.Devices(0, 1), verbs.InspectTimes(),
+                 verbs.InspectShares())  # fmt: skip
+        read = await self._gate.run_many(asked)
+        if all(isinstance(one, FairlaneError) for one in read):
+            raise read[0]
+        lanes, totals, workers, overload, oldest, times, shares = map(_readable, read)
+        waited_s = None if oldest is None else 0.0
+        for mac, _ in oldest or ():
+            (device,) = map(_readable, await self._gate.run_many([verbs.InspectDevice(mac)]))
+            waited_s = None if device is None else device.waited_ms / 1000
+        if totals is not None and totals.spoiled:
+            log.warning(
+                "metrics: left out, since another program changed these counts, which begin anew: "
+                "%s", ", ".join(map(ascii, totals.spoiled[:20])),
+            )  # fmt: skip
         page = CollectorRegistry()
-        page.register(
-            Levels(lanes, totals, workers, overload, waited_s, times, self._shares.index(shares))
-        )
+        jain = None if shares is None else self._shares.index(shares)
+        page.register(Levels(lanes, totals, workers, overload, waited_s, times, jain))
         return generate_latest(page)
 
 
 # A registry tells its collectors apart by which they are.
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """What was read of a store, as prometheus-client asks for it."""
+    """What was read of a store, as prometheus-client asks for it; None is what was not."""
 
-    lanes: Sequence[model.Lane]
-    totals: model.Totals
-    workers: Sequence[model.Worker]
-    overload: model.Overload
-    waited_s: float
-    times: Sequence[model.Histogram]
+    lanes: Sequence[model.Lane] | None
+    totals: model.Totals | None
+    workers: Sequence[model.Worker] | None
+    overload: model.Overload | None
+    waited_s: float | None
+    times: Sequence[model.Histogram] | None
     #: Jain's index by lane.
-    shares: Mapping[str, float]
+    shares: Mapping[str, float] | None
 
     def collect(self) -> list[Metric]:
-        """Return every family of metrics."""
-        return [
-            *_of_lanes(self.lanes),
-            *_of_totals(self.totals),
-            *_of_workers(self.workers),
-            *_of_devices(self.overload, self.waited_s),
-            *_of_times(self.times),
-            _of_shares(self.shares),
+        """Return every family of metrics whose values were read."""
+        told: list[tuple[Callable[[Any], Iterable[Metric]], Any]] = [
+            (_of_lanes, self.lanes),
+            (_of_totals, self.totals),
+            (_of_workers, self.workers),
+            (_of_overload, self.overload),
+            (_of_wait, self.waited_s),
+            (_of_times, self.times),
+            (_of_shares, self.shares),
         ]
+        return [family for families, read in told if read is not None for family in families(read)]
 
 
 @router.get(
@@ -137,6 +144,14 @@ async def metrics(request: Request) -> Response:
     async with within_limit():
         page = await found.page()
     return Response(page, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+
+def _readable(read: Any) -> Any:
+    """Return what was read, or None for what could not be, which is told in the log."""
+    if not isinstance(read, FairlaneError):
+        return read
+    log.warning("metrics: left out what cannot be read: %s: %s", read.code, read)
+    return None
 
 
 def _of_lanes(lanes: Sequence[model.Lane]) -> Iterator[Metric]:
@@ -172,7 +187,7 @@ def _of_times(times: Sequence[model.Histogram]) -> Iterator[Metric]:
             yield started
 
 
-def _of_shares(index: Mapping[str, float]) -> Metric:
+def _of_shares(index: Mapping[str, float]) -> Iterator[Metric]:
     family = GaugeMetricFamily(
         "fairlane_jain_index",
         "Fairness of worker time over weight among devices that waited all the time, 1 at best",
@@ -180,20 +195,23 @@ def _of_shares(index: Mapping[str, float]) -> Metric:
     )
     for lane, found in index.items():
         family.add_metric([lane], found)
-    return family
+    yield family
 
 
 def _of_totals(totals: model.Totals) -> Iterator[Metric]:
     counts = totals.counts
     for name, ours, about in _COUNTS:
-        yield CounterMetricFamily(ours, about, counts.get(name, 0))
+        # A counter that fell to 0 would look as if the store had begun anew.
+        told = None if name in totals.spoiled else counts.get(name, 0)
+        yield CounterMetricFamily(ours, about, told)
     refused = {
         name.removeprefix("refused_"): count
         for name, count in counts.items()
         if name.startswith("refused_")
     }
     yield _counter("fairlane_tasks_refused", "Tasks that were refused", refused, "reason")
-    ended = {str(state): counts.get(str(state), 0) for state in sorted(TERMINAL)}
+    states = [str(state) for state in sorted(TERMINAL)]
+    ended = {name: counts.get(name, 0) for name in states if name not in totals.spoiled}
     yield _counter("fairlane_tasks_ended", "Tasks that ended", ended, "outcome")
     deferred = {
         name.removeprefix("deferred:"): count
@@ -216,13 +234,16 @@ def _of_workers(workers: Sequence[model.Worker]) -> Iterator[Metric]:
     yield family
 
 
-def _of_devices(overload: model.Overload, waited_s: float) -> Iterator[Metric]:
+def _of_overload(overload: model.Overload) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "fairlane_overloaded_devices", "Devices over their limit", overload.overloaded_devices
     )
     yield GaugeMetricFamily(
         "fairlane_overloaded", "1 while the document's formula says so", int(overload.overloaded)
     )
+
+
+def _of_wait(waited_s: float) -> Iterator[Metric]:
     yield GaugeMetricFamily("fairlane_oldest_wait_seconds", "The longest backlog's age", waited_s)
 
 

@@ -1,6 +1,7 @@
 -- Read the cumulative counts: accepted, refused by reason, and how tasks ended.
 --
--- Returns  {global pending, leased, delayed, dead letters, counts as name, value, …}
+-- Returns  {global pending, leased, delayed, dead letters, counts as name, value (nil for what is
+--          none), …}
 -- Errors   none
 -- Twice    reads again
 -- Flags    no-writes
@@ -10,7 +11,7 @@ for name in string.gmatch(C.lanes, '[^,]+') do
 end
 local totals = call('HGETALL', TOTALS)
 for at = 2, #totals, 2 do
-  totals[at] = count(totals[at]) or 0
+  totals[at] = count(totals[at]) or false
 end
 return { count(call('GET', GLOBAL_PENDING)) or 0, leased, call('ZCARD', DELAYED),
   call('LLEN', DEAD_LETTER), totals }

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from fairlane import model
 from fairlane.settings import Settings
 from fairlane.verbs.bounds import checked_count, checked_limit
-from fairlane.verbs.verb import Arg, Verb, pairs, text
+from fairlane.verbs.verb import Arg, Verb, text
 
 #: What is timed of a task, in the order that `_times.lua` keeps.
 WHATS: Final = ("wait", "dispatch", "run", "whole")
@@ -98,9 +98,13 @@ class InspectTotals(_Reading, Verb[model.Totals]):
     """Read the cumulative counts: accepted, refused by reason, and how tasks ended."""
 
     def decode(self, reply: Any) -> model.Totals:
-        """Return the counts."""
-        counts = {name: int(value) for name, value in pairs(reply[4])}
-        return model.Totals(counts, *map(int, reply[:4]))
+        """Return the counts; what another program wrote there is none, and named."""
+        named = [(str(reply[4][at], "utf-8", "replace"), reply[4][at + 1])
+                 for at in range(0, len(reply[4]), 2)]  # fmt: skip
+        counts = {name: int(value) for name, value in named if value is not None}
+        spoiled = tuple(name for name, value in named if value is None)
+        pending, leased, delayed, dead_letters = map(int, reply[:4])
+        return model.Totals(counts, pending, leased, delayed, dead_letters, spoiled)
 
 
 @dataclass(frozen=True)

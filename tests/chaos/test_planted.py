@@ -46,8 +46,8 @@ FAULTS: dict[str, tuple[str, str, str, str]] = {
     "the backoff is twice too long": (
         "_turn", "base * 2 ^ math.min(n - 1, 31)", "base * 2 ^ math.min(n, 31)", "fair"),
     "a lost start does not count": (
-        "sweep", "local failures = (tonumber(f[4]) or 0) + 1",
-        "local failures = (tonumber(f[4]) or 0)", "fair"),
+        "sweep", "local failures = (num(f[4]) or 0) + 1",
+        "local failures = (num(f[4]) or 0)", "fair"),
     "one attempt too many": (
         "fail", "elseif failures >= C.max_attempts", "elseif failures > C.max_attempts", "fair"),
     "one defer too few": (

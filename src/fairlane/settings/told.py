@@ -60,7 +60,6 @@ def shown(name: str, value: object) -> str:
     text = str(value)
     if name.endswith("_secret"):
         return MASK if text else ""
-    if name.endswith("_url"):
-        text = re.sub(r"(?<=://).*(?=@)", MASK, text)
-    # A driver takes secrets from the query as well.
-    return without_secrets(text)
+    # A driver takes secrets from the query as well; these first, since one may have an `@`.
+    text = without_secrets(text)
+    return re.sub(r"(?<=://).*(?=@)", MASK, text) if name.endswith("_url") else text

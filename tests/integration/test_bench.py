@@ -7,11 +7,13 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from fairlane.cli import cli
+from fairlane.cli.bench import told_slow
 
 BENCH = Path(__file__).parents[2] / "bench" / "bench.py"
 
@@ -48,6 +50,20 @@ def test_it_tells_rates_and_ratios_of_every_pair() -> None:
     assert all(number > 0 for row in rows for number in row.values() if type(number) is not str)
     assert "came back empty" not in done.stderr, "the bench empties its own store"
     assert not logging.root.manager.disable, "the logs of others are theirs"
+
+
+def test_calls_that_kept_the_store_are_told_by_their_verbs() -> None:
+    def call(command: str, us: int) -> dict[str, Any]:
+        return {"command": command.encode(), "duration": us}
+
+    assert told_slow([]) == "0 calls kept the store for over 10 ms; 0 is the aim"
+    slow = [
+        call("FCALL fairlane_0123456789abcdef_enqueue_many 1 x:config 0", 11_340),
+        call("FCALL fairlane_fedcba9876543210_enqueue_many 1 y:config 0", 12_000),
+        call("FLUSHDB", 20_000),
+    ]
+    told = told_slow(slow)
+    assert told.endswith("the longest enqueue_many 12.0 ms, FLUSHDB 20.0 ms")
 
 
 @pytest.mark.parametrize("option", ["--rounds", "--calls"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fairlane import TaskState, verbs
@@ -13,11 +15,9 @@ from support.store import Store, mac
 from verbs.conftest import Open
 
 
-def cancelled(
-    store: Store, *, dry_run: bool = False, most: int = 10**9, **query: object
-) -> Cancelled:
+def cancelled(store: Store, *, dry_run: bool = False, most: int = 10**9, **query: Any) -> Cancelled:
     """Cancel what a query means, page by page, every step checked."""
-    asked = TaskQuery(**query)  # type: ignore[arg-type]
+    asked = TaskQuery(**query)
     matched = done = 0
     cursor = ""
     for _ in range(200):

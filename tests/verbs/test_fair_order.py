@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from fairlane import verbs
+from fairlane.verbs.accept import MAX_MS
 from support.store import LANE, Store, mac
 
 
@@ -168,11 +169,14 @@ def test_a_refund_at_another_weight_is_no_credit(store: Store) -> None:
 def test_arrivals_are_told_apart_after_a_device_of_little_weight_had_its_way(store: Store) -> None:
     """Its tag is past 2^53, where whole numbers end; the idle lane does not stay there."""
     store.run(verbs.Configure(mac(9), weight=0.001))
-    store.enqueue(9, 4)
-    for leased in store.claim(4):
+    store.enqueue(9, 2, ttl_ms=MAX_MS)
+    for run_ms in (MAX_MS - 1_000, 1):
+        (leased,) = store.claim()
         store.start(leased)
-        store.clock.advance(400_000)
+        store.clock.advance(run_ms)
+        reached = float(store.redis.hget(store.keys.lane("VIRTUAL", LANE), "v") or 0)
         store.finish(leased)
+    assert reached > 2**53
     arrived = [5, 1, 8, 3, 7, 2]
     for device in arrived:
         store.enqueue(device, 2)

@@ -12,6 +12,7 @@ disk's affair.
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import tempfile
 import time
@@ -33,6 +34,7 @@ from fairlane.client import Client
 from fairlane.client.wire import Wire
 from fairlane.embedded import Embedded
 from fairlane.model import Leased
+from fairlane.scripts import PREFIX
 from fairlane.settings import Settings
 from fairlane.verbs import Claim, Enqueue, EnqueueMany, Finish, Purge, Start, Sweep
 
@@ -47,6 +49,7 @@ _NO_LIMIT: Final = 10**9
 _SLOW_US: Final = 10_000
 #: What a server keeps of them.
 _MOST_SLOW: Final = 128
+_FUNCTION: Final = re.compile(rf"{PREFIX}[0-9a-f]+_(\w+)")
 #: What is leased is lost by then, however often it was before; what is stored has not expired.
 _LATER_MS: Final = 10**8
 _TTL_MS: Final = 10**11
@@ -276,7 +279,7 @@ def _growth(
                 measured[count].append(size.measure(calls))
                 progress.advance(measuring)
         progress.remove_task(measuring)
-        progress.console.print(_told_slow(server.slowlog_get(_MOST_SLOW)))
+        progress.console.print(told_slow(server.slowlog_get(_MOST_SLOW)))
     first = devices[0]
     for what in measured[first][0]:
         beside = [rates[what] for rates in measured[first]]
@@ -285,11 +288,15 @@ def _growth(
             yield Row.of(f"{what}, {count:,} devices", mine, f"{first:,} devices", beside)
 
 
-def _told_slow(calls: list[Any]) -> str:
+def told_slow(calls: list[Any]) -> str:
+    """Return how many calls of a SLOWLOG there are, and the longest of each verb or command."""
     told = f"{len(calls)} calls kept the store for over {_SLOW_US // 1000} ms; 0 is the aim"
     longest: dict[str, int] = {}
     for call in calls:
-        name = b" ".join(call["command"].split(b" ")[:2]).decode()
+        command, _, rest = call["command"].decode(errors="replace").partition(" ")
+        # A function's name is that of its library, and the verb's.
+        verb = _FUNCTION.match(rest) if command == "FCALL" else None
+        name = verb[1] if verb else command
         longest[name] = max(longest.get(name, 0), call["duration"])
     named = (f"{name} {us / 1000:.1f} ms" for name, us in longest.items())
     return f"{told}: the longest {', '.join(named)}" if calls else told

@@ -17,6 +17,7 @@ from fairlane.client.calls import (
     batches,
     events_command,
     events_of,
+    follow,
     inspect_device,
     may_go_again,
     once,
@@ -104,13 +105,7 @@ class AsyncClient:
 
     async def follow(self, steps: Generator[Verb[Any], Any, R]) -> R:
         """Run each verb that is yielded, send back what it came to, return what is returned."""
-        try:
-            verb = next(steps)
-            while True:
-                verb = steps.send(await self.run(verb))
-        except StopIteration as end:
-            value: R = end.value
-            return value
+        return await follow(self.run, steps)
 
     async def enqueue(
         self,

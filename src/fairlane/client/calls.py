@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import redis
@@ -19,6 +19,7 @@ from fairlane.settings import Settings
 from fairlane.verbs import Verb
 from fairlane.verbs.accept import MAX_ITEMS, Item, Verdict
 
+R = TypeVar("R")
 V = TypeVar("V", bound=Verdict)
 _EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
 log = logging.getLogger("fairlane.admission")
@@ -48,6 +49,19 @@ def events_of(reply: Any) -> list[Event]:
 def once(command: Command) -> Talk[Any]:
     """Send one command and return its reply."""
     return (yield command)
+
+
+async def follow(
+    run: Callable[[Verb[Any]], Awaitable[Any]], steps: Generator[Verb[Any], Any, R]
+) -> R:
+    """Run each verb that is yielded, send back what it came to, return what is returned."""
+    try:
+        verb = next(steps)
+        while True:
+            verb = steps.send(await run(verb))
+    except StopIteration as end:
+        value: R = end.value
+        return value
 
 
 def result(session: Session, verb: Verb[Any], reply: Any) -> Any:

@@ -36,7 +36,9 @@ _WITHOUT_RUNNING: Final = (TaskState.PENDING, TaskState.DELAYED, TaskState.LEASE
 class OpenTasks(TaskFilter):
     """Which tasks; without a `state` what waits, with `running` also a run that then is in vain."""
 
-    state: Literal["pending", "delayed", "leased", "running"] | None = None  # type: ignore[assignment]
+    state: (
+        Literal[TaskState.PENDING, TaskState.DELAYED, TaskState.LEASED, TaskState.RUNNING] | None
+    ) = None
     lane: str | None = Field(None, min_length=1, max_length=200)
     task_type: str | None = Field(None, min_length=1, max_length=200)
     cause: str | None = Field(None, min_length=1, max_length=1_024)

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from fairlane.client import AsyncClient
+from fairlane.client.calls import follow
 from fairlane.errors import StoreUnavailable
 from fairlane.verbs import Verb
 
@@ -133,13 +134,7 @@ class Gate:
 
     async def follow(self, steps: Generator[Verb[Any], Any, R]) -> R:
         """Run each verb that is yielded, send back what it came to, return what is returned."""
-        try:
-            verb = next(steps)
-            while True:
-                verb = steps.send(await self.run(verb))
-        except StopIteration as end:
-            value: R = end.value
-            return value
+        return await follow(self.run, steps)
 
     async def join(self) -> None:
         """Agree with the store on the settings: which lanes there are is its word."""

@@ -141,14 +141,16 @@ def test_what_follows_a_body_is_bounded_too(http: httpx.Client) -> None:
 def test_a_trailer_is_no_part_of_the_head(http: httpx.Client, field: str) -> None:
     """What says who sends a request counts in its head only, and a trailer's fields are counted."""
     token = b"Authorization: %b\r\n" % http.headers["authorization"].encode()
-    trailer = token if field == "authorization" else b"Sec-Fetch-Site: cross-site\r\n"
+    name, secret = f"fairlane_session_{http.base_url.port}", http.headers["authorization"][7:]
+    cookie = f"Cookie: {name}={secret}\r\n".encode()
+    trailer = token if field == "authorization" else b"Sec-Fetch-Site: same-origin\r\n"
     body = b'{"mac":"02:00:00:00:00:01","task_type":"text","data":{}}'
     request = (
         b"POST /v1/tasks HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n%b"
         b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n%b\r\n"
     )
-    head = b"" if field == "authorization" else token
-    status = b"401" if field == "authorization" else b"202"
+    head = b"" if field == "authorization" else cookie
+    status = b"401" if field == "authorization" else b"403"
     with dial(http, request % (head, len(body), body, trailer)) as line:
         assert line.recv(4_096).split()[1] == status
         # The next head of the connection is one again.
@@ -180,6 +182,33 @@ def test_a_large_body_is_no_large_head(http: httpx.Client) -> None:
 def test_what_is_no_http_is_a_problem_too(http: httpx.Client) -> None:
     with dial(http, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n") as line:
         assert is_told(rest_of(line), 400, "INVALID_HTTP")
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "status", "code"),
+    [
+        (b"1.1", b"", 400, "INVALID_HTTP"),
+        (b"1.1", b"Host: a\r\nHost: a\r\n", 400, "INVALID_HTTP"),
+        (b"1.0", b"Host: a\r\nhost: b\r\n", 400, "INVALID_HTTP"),
+        (
+            b"1.1",
+            b"Host: a\r\nTransfer-Encoding: gzip, chunked\r\n",
+            501,
+            "UNKNOWN_TRANSFER_CODING",
+        ),
+    ],
+)
+def test_a_head_that_could_mean_two_things_is_refused(
+    http: httpx.Client, line: bytes, fields: bytes, status: int, code: str
+) -> None:
+    head = b"GET /livez HTTP/%b\r\n%b\r\n" % (line, fields)
+    with dial(http, head) as sent:
+        assert is_told(rest_of(sent), status, code)
+
+
+def test_a_caller_of_the_old_protocol_names_no_host(http: httpx.Client) -> None:
+    with dial(http, b"GET /livez HTTP/1.0\r\n\r\n") as line:
+        assert rest_of(line).startswith(b"HTTP/1.1 200")
 
 
 def test_a_head_that_does_not_end_is_cut_in_time(http: httpx.Client) -> None:

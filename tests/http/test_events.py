@@ -256,7 +256,7 @@ def test_events_over_a_socket(store_url: str, tmp_path: Path) -> None:
     lines: list[str] = []
     with served(store_url, tmp_path) as http:
         assert is_problem(
-            http.get("/v1/events", headers={"Last-Event-ID": "x"}), 422, "INVALID_DATA"
+            http.get("/v1/events", headers={"Last-Event-ID": "x"}), 422, "INVALID_REQUEST"
         )
 
         def read() -> None:
@@ -274,6 +274,27 @@ def test_events_over_a_socket(store_url: str, tmp_path: Path) -> None:
             client.enqueue(mac(1), "text", {})
         reader.join(30.0)
         assert not reader.is_alive()
+
+
+def test_a_stream_ends_when_its_caller_said(service: Service) -> None:
+    service.enqueue()
+    told = service.ask("GET", "/v1/events", params={"timeout_s": 0})
+    _, kind, data = parsed(told.text.removeprefix("retry: 2000\n\n").encode())
+    assert (told.status_code, kind, data["totals"]["pending"]) == (200, "snapshot", 1)
+    assert service.ask("GET", "/v1/events?timeout_s=1").text == told.text
+    for timeout_s in ("-1", "86401", "soon"):
+        bad = service.ask("GET", "/v1/events", params={"timeout_s": timeout_s})
+        assert is_problem(bad, 422, "INVALID_REQUEST")
+
+
+def test_a_stream_that_ends_pings_until_then(watched: Any) -> None:
+    async def scenario(on: Watched) -> None:
+        stream = EventStream(on.feed, await on.feed.watch(""), ping_s=0.02, timeout_s=0.1)
+        told = [part async for part in stream.body_iterator]
+        assert told[:1] == [b"retry: 2000\n\n"]
+        assert set(told[2:]) == {b": ping\n\n"}
+
+    watched(scenario)
 
 
 def metrics(service: Service) -> dict[tuple[str, ...], float]:

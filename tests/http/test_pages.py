@@ -50,6 +50,13 @@ def test_only_the_paths_of_pages_answer_the_page(service: Service) -> None:
     assert is_problem(service.ask("POST", "/devices", headers=viewer), 405, "METHOD_NOT_ALLOWED")
 
 
+def test_nobody_is_sent_to_the_host_that_a_request_names(service: Service) -> None:
+    viewer = bearer(issued(service, "viewer"))
+    for path in ("/v1/lanes/", "/devices/", "/v1/tasks/"):
+        elsewhere = service.ask("GET", path, headers=viewer | {"host": "elsewhere.example"})
+        assert is_problem(elsewhere, 404, "PATH_NOT_FOUND"), path
+
+
 def test_no_page_has_code_or_style_in_it_nor_names_another_host(service: Service) -> None:
     page = service.ask("GET", "/", headers=HTML).text
     assert files_of(page)

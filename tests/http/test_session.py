@@ -177,6 +177,8 @@ def test_the_start_up_urls_token_becomes_the_cookie_and_leaves_the_address(
     assert answer.headers["set-cookie"].startswith(f"{COOKIE}={token};")
     assert token not in answer.text
     assert answer.headers["referrer-policy"] == "no-referrer"
+    head = service.ask("HEAD", f"/?token={token}&lane=a%20b", follow_redirects=False)
+    assert (head.status_code, head.headers["location"]) == (303, "/?lane=a+b")
     service.forget_cookies()
     bad = service.ask("GET", "/?token=x.y.z", follow_redirects=False)
     assert is_problem(bad, 401, "INVALID_TOKEN")

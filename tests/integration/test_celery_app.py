@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from celery import Celery
 from fairlane import Settings
 from fairlane.celery import beat
 from fairlane.celery.app import make_app
-from fairlane.celery.scheduler import MOST_WAITING
+from fairlane.celery.scheduler import MOST_WAITING, BoundedScheduler
+from fairlane.embedded import Embedded
 from fairlane.model import TaskState
 from fairlane.verbs import Claim
 from support.eventually import eventually
@@ -114,6 +116,31 @@ def test_beat_sends_each_task_within_its_period(system: System, app: Celery) -> 
     assert set(seen) == {beat.DISPATCH, beat.WATERMARK, beat.PURGE, beat.SWEEP}
     assert all(expires for times in seen.values() for expires in times)
     program.stop()
+
+
+def test_a_broker_that_is_away_is_told_once_by_beat(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stack for each entry that was due filled a disk."""
+    broker = Embedded(tmp_path).start()
+    app = make_app(Settings(store_url=broker.url, broker_url=broker.celery_url))
+    app.conf.task_publish_retry = False
+    scheduler = BoundedScheduler(app)
+    (entry, *_) = scheduler.schedule.values()
+
+    def told() -> list[str]:
+        scheduler.apply_entry(entry, scheduler.producer)
+        return [record.message for record in caplog.records if record.levelname != "INFO"]
+
+    assert told() == []
+    broker.stop()
+    for _ in range(3):
+        (away,) = told()
+        assert away.endswith("it is tried again with each entry that is due")
+    broker.start()
+    eventually(lambda: told()[1:] == ["beat: the broker takes messages again"], 30.0)
+    scheduler.close()
+    broker.stop()
 
 
 def test_beat_holds_back_while_nobody_takes_what_it_sends(system: System) -> None:

@@ -1,5 +1,7 @@
 """Beat's scheduler: what nobody takes is not sent again and again.
 
+A broker that is away is told once, and not with a stack for each entry that falls due.
+
 The rule: the dispatch queue never holds more than a few of Beat's messages. They expire, but a
 broker keeps an expired message until a worker looks at it, and without a worker none does.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from celery.beat import Scheduler
+from celery.beat import Scheduler, SchedulingError
 from kombu.exceptions import ChannelError
 
 from fairlane.celery.beat import DISPATCH_QUEUE
@@ -24,6 +26,8 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
     """Celery's scheduler in memory, which holds back while messages wait."""
 
     _holds_back = False
+    #: What kept the last message from the broker.
+    _trouble = ""
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         """Send a due entry, unless as many messages wait as may."""
@@ -40,7 +44,20 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
             else:
                 log.warning("beat: %s is taken from again; sending goes on", DISPATCH_QUEUE)
         if not holds_back:
-            super().apply_entry(entry, producer=producer)
+            self._send(entry, producer)
+
+    def _send(self, entry: Any, producer: Any) -> None:
+        trouble = ""
+        log.info("beat: %s (%s) is due", entry.name, entry.task)
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except SchedulingError as error:
+            trouble = type(error.__context__ or error).__name__
+            if trouble != self._trouble:
+                log.warning("beat: %s; it is tried again with each entry that is due", error)
+        if self._trouble and not trouble:
+            log.warning("beat: the broker takes messages again")
+        self._trouble = trouble
 
     def _waiting(self) -> int:
         """Return how many messages wait for a worker, 0 when the broker does not say."""

@@ -21,7 +21,8 @@ from fairlane.verbs.accept import MAX_ITEMS, Item, Verdict
 
 R = TypeVar("R")
 V = TypeVar("V", bound=Verdict)
-_EVENT_ID: Final = re.compile(r"-|[0-9]{1,19}(-[0-9]{1,19})?")
+#: What an event is called in the stream; `-` comes before all of them.
+EVENT_ID: Final = "-|[0-9]{1,19}(-[0-9]{1,19})?"
 log = logging.getLogger("fairlane.admission")
 
 Clock: TypeAlias = Callable[[], int]
@@ -36,7 +37,7 @@ def events_command(keys: Keys, after: str, limit: int) -> Command:
 
     Raises InvalidData for anything but `-`, or digits as in `1796-0`.
     """
-    if not isinstance(after, str) or _EVENT_ID.fullmatch(after) is None:
+    if not isinstance(after, str) or re.fullmatch(EVENT_ID, after) is None:
         raise InvalidData(f"after: {ascii(after)[:80]} is no event id; start with `-`")
     return ("XRANGE", keys.events, after if after == "-" else f"({after}", "+", "COUNT", limit)
 

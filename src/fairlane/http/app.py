@@ -134,6 +134,8 @@ def create_app(settings: Settings | None = None, *, identify: Identify | None = 
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        # It would send a caller to the host that his own request names.
+        redirect_slashes=False,
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
     )

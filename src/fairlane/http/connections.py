@@ -78,8 +78,8 @@ class Connections:
                 connection.end()
 
 
-class _HeadTooLargeError(Exception):
-    """A head, or what follows a body, has too much in it."""
+class _RefusedError(Exception):
+    """What came is refused; the parser passes it on."""
 
 
 class Connection(HttpToolsProtocol):
@@ -144,7 +144,7 @@ class Connection(HttpToolsProtocol):
         Those of a trailer are counted and dropped: they say nothing about who sends the request.
         """
         if len(self.headers) + self._trailers >= HEAD_FIELDS:
-            self._refuse()
+            self._refuse(_too_large())
         if self._is_whole:
             self._trailers += 1
         else:
@@ -154,7 +154,8 @@ class Connection(HttpToolsProtocol):
         """Begin the request of a whole head."""
         self._is_told = self._is_whole = True
         if self._untold + self._chunk > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
-            self._refuse()
+            self._refuse(_too_large())
+        self._check_framing()
         self._all.leaves(self)
         super().on_headers_complete()
 
@@ -182,9 +183,24 @@ class Connection(HttpToolsProtocol):
         else:
             self.transport.abort()
 
-    def _refuse(self) -> None:
-        self._refused = _too_large()
-        raise _HeadTooLargeError
+    def _check_framing(self) -> None:
+        """Refuse a head of which two servers could think two things (RFC 9112, 3.2 and 6.1)."""
+        hosts, codings = 0, b""
+        for name, value in self.headers:
+            if name == b"host":
+                hosts += 1
+            elif name == b"transfer-encoding":
+                codings += value
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            detail = "Host: a request of HTTP/1.1 has it once"
+            self._refuse(Problem(400, "INVALID_HTTP", detail))
+        if codings and codings.lower() != b"chunked":
+            detail = "Transfer-Encoding: send `chunked` and nothing else"
+            self._refuse(Problem(501, "UNKNOWN_TRANSFER_CODING", detail))
+
+    def _refuse(self, problem: Problem) -> None:
+        self._refused = problem
+        raise _RefusedError
 
     def _head_bytes(self) -> int:
         fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in self.headers)

@@ -11,7 +11,7 @@ import gzip
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from importlib.resources import files
 from typing import Any, Final
@@ -58,7 +58,7 @@ def assets() -> Mapping[str, Asset]:
     }
 
 
-@cache
+@lru_cache(maxsize=16)
 def _page(root: str) -> bytes:
     """Return the page for where the service is mounted; relative paths would not hold below `/`."""
     source = files("fairlane.http").joinpath("static", "index.html").read_text(encoding="utf-8")
@@ -84,7 +84,6 @@ def is_asset(method: str, path: str) -> bool:
 
 def page(scope: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return the page."""
-    # A page is another one below another root; there are as many as places to be mounted at.
     root: str = scope.get("root_path", "").rstrip("/")
     content = _page(root) if len(root) <= 200 else b""
     return Response(content, status, dict(headers or {}), "text/html; charset=utf-8")

@@ -70,6 +70,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "TOO_MANY_FILES": "Many files come in now.",
     "TOO_MANY_REQUESTS": "The token asks too often.",
     "UNAUTHORIZED": "The caller is not known.",
+    "UNKNOWN_TRANSFER_CODING": "The body is encoded in a way that is not known here.",
     "UNSUPPORTED_MEDIA_TYPE": "The body's content type is not taken here.",
     "WATERMARK_NOT_FOUND": "No watermark was published lately.",
 }

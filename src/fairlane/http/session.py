@@ -100,7 +100,7 @@ def token_of_url(scope: Any) -> str:
 
     Only one that somebody typed or clicked here: another site's link must not say who one is.
     """
-    if scope["method"] != "GET" or b"token=" not in scope["query_string"]:
+    if scope["method"] not in ("GET", "HEAD") or b"token=" not in scope["query_string"]:
         return ""
     if Headers(scope=scope).get("sec-fetch-site", "none") not in ("none", "same-origin"):
         return ""

@@ -37,7 +37,11 @@ def secrets_of(url: str) -> Iterator[str]:
     """Give the secrets that stand in a URL, as they stand there and as a driver reads them."""
     if "://" not in url:
         return
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # It leads nowhere; who uses it says so.
+        return
     found = [parts.password or ""]
     for parameter in parts.query.split("&"):
         name, _, value = parameter.partition("=")

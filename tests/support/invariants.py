@@ -283,6 +283,10 @@ def i22_a_tag_stands_in_one_place(seen: Seen) -> None:
                        if seen.site(mac) == site]  # fmt: skip
             extra = int(seen.virtual(lane, site).get("extra", 0))
             assert extra == sum(round((weight - 1) * 1_000_000) for weight in weights), lane
+        for site in seen.sites:
+            places = [site in seen.scores("SITES", lane), site in seen.scores("SITES_FINISH", lane)]
+            places.append("tag" in seen.virtual(lane, site))
+            assert sum(places) <= 1, f"{lane}: site {site}"
         for mac in seen.macs:
             held = seen.field(lane, "tag") in seen.meta(mac)
             has_leases = seen.number(mac, lane, "leased") > 0

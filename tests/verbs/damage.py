@@ -154,6 +154,10 @@ DAMAGES: Final[Mapping[str, Damage]] = {
     "a device without tasks is in mac:pending": lambda redis, keys: redis.zadd(
         keys.name("MACS"), {mac(77): 1}
     ),
+    "a device without tasks is in mac:pending, and says how it was served": lambda redis, keys: (
+        redis.zadd(keys.name("MACS"), {mac(77): 1}),
+        redis.hset(keys.device("META", mac(77)), f"{LANE}.turn", 5),
+    ),
     "overloaded without cause": lambda redis, keys: redis.sadd(keys.name("OVERLOADED"), mac(1)),
     "a device without tasks is overloaded": lambda redis, keys: redis.sadd(
         keys.name("OVERLOADED"), mac(77)

@@ -89,6 +89,23 @@ def assert_letter(store: Store, task_id: str, payload: bytes | None) -> None:
     assert store.run(verbs.InspectTotals()).counts["corrupt"] >= 1
 
 
+def test_a_letter_is_whole_whatever_its_record_lacked(store: Store) -> None:
+    no_age, no_end, short, foreign = store.enqueue(1, 4)
+    for task_id, field in ((no_age, "created_at"), (no_end, "expires_at"), (short, "state")):
+        store.redis.hdel(store.keys.task(task_id), field)
+    store.redis.expire(store.keys.task(short), 1_000)
+    to_string(store, foreign)
+    store.clock.advance(10)
+    assert store.claim(4) == ()
+    now_ms, found = store.clock.now_ms, letters(store)
+    assert (found[no_age].created_at_ms, found[no_end].created_at_ms) == (now_ms, now_ms - 10)
+    assert {letter.expires_at_ms for letter in found.values()} == {now_ms}
+    assert store.redis.ttl(store.keys.task(short)) == -1, "it would end by itself"
+    assert store.run(verbs.Redrive([foreign])) == (True,)
+    assert store.claim() == (), "it has no type that anybody could run"
+    assert_letter(store, foreign, b"foreign bytes")
+
+
 def all_done(store: Store, tasks: list[str]) -> None:
     for task in tasks:
         assert store.state(task) is TaskState.DONE

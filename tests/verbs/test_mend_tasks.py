@@ -25,6 +25,26 @@ def test_a_lease_that_is_gone_begins_anew(store: Store) -> None:
     assert store.finish(leased)
 
 
+def test_a_record_that_cannot_be_read_leaves_every_queue(store: Store) -> None:
+    (task,) = store.enqueue(1)
+    store.enqueue(2)
+    store.redis.lpush(store.keys.device("QUEUE", mac(2), LANE), task)
+    store.redis.hdel(store.keys.task(task), "created_at")
+    store.is_spoilt = True
+    store.run(verbs.MendTasks([task], mac(2), LANE))
+    for device in (1, 2):
+        assert task not in store.redis.lrange(store.keys.device("QUEUE", mac(device), LANE), 0, -1)
+    assert store.client.task(task).cause == "corrupt"
+
+
+def test_a_record_that_is_over_ends_by_itself_again(store: Store) -> None:
+    leased = store.running(1)
+    store.finish(leased)
+    store.redis.persist(store.keys.task(leased.task_id))
+    assert store.run(verbs.MendTasks([leased.task_id]))[1]
+    assert store.redis.ttl(store.keys.task(leased.task_id)) > 0
+
+
 def test_its_device_is_mended_with_it(store: Store) -> None:
     (task,) = store.enqueue(1)
     store.redis.lrem(store.keys.device("QUEUE", mac(1), LANE), 1, task)

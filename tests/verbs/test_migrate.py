@@ -65,6 +65,64 @@ def test_a_lane_that_goes_takes_its_keys_along(store: Store) -> None:
     assert not [key for key in store.redis.keys("*") if key.endswith(f":{LANE}")]
 
 
+def test_a_lane_that_goes_takes_along_what_its_devices_waited_for(store: Store) -> None:
+    """Those whose tasks were cancelled meanwhile: in backoff, and waiting for a token."""
+    store.run(verbs.Configure(mac(2), rate_per_s=0.01))
+    ids = [*store.enqueue(1), *store.enqueue(2, 2)]
+    for leased in store.claim(2):
+        store.run(verbs.Defer(leased.task_id, leased.attempt, "", "device"))
+    assert store.redis.zcard(store.keys.lane("BACKOFF", LANE)) == 2
+    store.clock.advance(33_000)
+    store.run(verbs.Sweep())
+    assert store.redis.zcard(store.keys.lane("THROTTLED", LANE)) == 1
+    (again,) = store.claim()
+    store.run(verbs.Defer(again.task_id, again.attempt, "", "device"))
+    for task_id in ids:
+        store.client.cancel(task_id)
+    waited = [store.keys.lane(name, LANE) for name in ("BACKOFF", "THROTTLED")]
+    assert store.redis.exists(*waited) == 2
+    only_ocr = store.other(task_types=(TaskType("ocr", "ocr", "sensitive.ocr"),)).settings
+    store.other().migrate(only_ocr)
+    assert not store.redis.exists(*waited)
+    for device in (1, 2):
+        meta = store.keys.device("META", mac(device))
+        assert not store.redis.hexists(meta, f"{LANE}.unschedulable_until")
+
+
+def ordered(store: Store) -> None:
+    """Fill every set that orders devices and sites, and have some of both remembered."""
+    store.run(verbs.Configure(mac(1), weight=3))
+    store.run(verbs.Configure(mac(4), weight=5))
+    for device, site in ((1, None), (2, None), (3, "a"), (6, "a"), (4, "a"), (5, "b")):
+        store.enqueue(device, 1 if device in (2, 5, 6) else 6, site=site)
+    store.served(5)
+    store.run(verbs.Configure(mac(1), min_running=2))
+
+
+def test_no_set_has_tags_of_two_policies(open_store: Open) -> None:
+    """A schedule is emptied in the step that changes the policy: `reconcile` comes later."""
+    store = open_store(policy="fair")
+    ordered(store)
+    orders = ("SCHEDULE", "WAITING", "FINISH", "FLOOR", "SITES", "SITES_FINISH")
+    before = {name for name in orders if store.redis.exists(store.keys.lane(name, LANE))}
+    assert before == {*orders}
+    assert store.redis.exists(store.keys.lane("FINISH", LANE) + "@a")
+    aging = store.other(policy="aging").settings
+    store.client._carry(store.client._session.impose(aging))
+    assert not [name for name in orders if store.redis.exists(store.keys.lane(name, LANE))]
+    assert not [name for name in store.redis.keys("*") if "@" in name]
+    store.client.migrate(aging)
+
+
+def test_the_weights_of_a_schedule_are_counted_anew_with_it(open_store: Open) -> None:
+    store = open_store(policy="fair")
+    ordered(store)
+    store.claim(4)
+    store.client.migrate(store.other(policy="aging").settings)
+    store.client.migrate(store.other(policy="fair").settings)
+    store.check()
+
+
 def test_a_new_lane(store: Store) -> None:
     types = (*store.settings.task_types, TaskType("video", "video", "sensitive.video"))
     store.client.migrate(store.other(task_types=types).settings)

@@ -73,6 +73,17 @@ def test_mends_counts_that_do_not_equal_the_lists(store: Store) -> None:
     assert [task.task_id for task in store.claim(2)] == [kept]
 
 
+def test_the_sums_follow_a_device_whose_tasks_are_gone(store: Store) -> None:
+    kept, lost = store.enqueue(1, 2, site="lab")
+    store.redis.lrem(store.keys.device("QUEUE", mac(1), LANE), 1, lost)
+    store.redis.delete(store.keys.task(lost))
+    store.redis.zrem(store.keys.name("DEADLINES"), lost)
+    store.redis.hincrby(store.keys.name("TOTALS"), "accepted", -1)
+    # Every count is right again, though only the device was counted anew.
+    assert store.run(verbs.Reconcile()) == (-1, (mac(1),))
+    assert [task.task_id for task in store.claim(2)] == [kept]
+
+
 def test_a_page_at_a_time(store: Store) -> None:
     for device in range(5):
         store.enqueue(device)

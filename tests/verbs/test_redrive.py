@@ -11,7 +11,9 @@ from support.store import Store, mac
 
 def test_the_counts_start_anew_and_the_payload_is_intact(store: Store) -> None:
     task_id = store.bury()
-    payload = store.client.task(task_id).payload
+    dead = store.client.task(task_id)
+    assert dead.due_at_ms == 0, "nothing is due of it any more"
+    payload = dead.payload
     store.clock.advance(10 * store.settings.task_ttl_ms)
     assert store.run(verbs.Redrive([task_id])) == (True,)
     record = store.client.task(task_id)

@@ -118,3 +118,45 @@ def test_its_device_may_go_again_in_every_lane(open_store: Open, end: str) -> No
     assert store.redis.llen(store.keys.doorbell) == 1
     assert store.claim(lane="ocr")
     assert store.claim(lane=LANE) == ()
+
+
+def _due_delay(store: Store) -> None:
+    leased = store.running()
+    store.run(verbs.Fail(leased.task_id, 1, "error"))
+
+
+def _due_backoff(store: Store) -> None:
+    store.enqueue(1)
+    (leased,) = store.claim()
+    store.run(verbs.Defer(leased.task_id, 1, "", "device"))
+
+
+def _due_token(store: Store) -> None:
+    store.run(verbs.Configure(mac(1), rate_per_s=1))
+    store.enqueue(1, 2)
+    (leased,) = store.claim()
+    store.start(leased)
+    store.finish(leased)
+
+
+def _dead_turn(store: Store) -> None:
+    store.enqueue(1)
+    store.run(verbs.ClaimDevice(LANE))
+
+
+@pytest.mark.parametrize("wait", [_due_delay, _due_backoff, _due_token, _dead_turn])
+def test_whoever_a_sweep_lets_in_is_called(store: Store, wait: Callable[[Store], None]) -> None:
+    wait(store)
+    assert store.claim() == ()
+    store.redis.delete(store.keys.doorbell)
+    store.clock.advance(10 * 60_000)
+    store.run(verbs.Sweep())
+    assert store.redis.llen(store.keys.doorbell) == 1
+    assert store.claim()
+
+
+def test_whoever_comes_back_from_the_dead_is_called(store: Store) -> None:
+    task_id = store.bury()
+    store.redis.delete(store.keys.doorbell)
+    store.run(verbs.Redrive([task_id]))
+    assert store.redis.llen(store.keys.doorbell) == 1

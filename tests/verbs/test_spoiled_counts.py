@@ -122,3 +122,20 @@ def test_a_counter_begins_anew(store: Store, value: str) -> None:
     store.enqueue(1, 2)
     assert store.redis.get(store.keys.name("GLOBAL_PENDING")) == "2"
     assert store.redis.hget(store.keys.name("TOTALS"), "accepted") == "2"
+
+
+def test_a_count_of_leases_does_not_fall_below_none(store: Store) -> None:
+    leased = store.running()
+    store.is_spoilt = True
+    store.redis.hset(store.keys.lane("VIRTUAL", LANE), "leased", 0)
+    store.enqueue(2)  # a lane at rest would forget it
+    store.finish(leased)
+    assert store.redis.hget(store.keys.lane("VIRTUAL", LANE), "leased") == "0"
+
+
+def test_a_lease_is_over_in_the_lane_that_it_was_in(store: Store) -> None:
+    leased = store.running()
+    store.redis.hset(store.keys.task(leased.task_id), "lane", "ocr")
+    store.finish(leased)
+    assert store.redis.zcard(store.keys.lane("INFLIGHT", LANE)) == 0
+    assert store.client.task(leased.task_id).lane == LANE

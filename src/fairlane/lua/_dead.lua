@@ -42,7 +42,7 @@ local function quarantine(d, id, from, detail)
   elseif kind ~= 'hash' then
     local held = call(kind == 'string' and 'GET' or 'DUMP', key)
     call('DEL', key)
-    call('HSET', key, 'payload', held, 'task_type', '')
+    call('HSET', key, 'payload', held)
     detail = 'its record was a ' .. kind
   else
     call('PERSIST', key)

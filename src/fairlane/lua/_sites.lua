@@ -29,7 +29,6 @@ local function move_to_site(mac, site)
     local tag = C.policy == 'fair' and tag_of(d)
     moved[#moved + 1] = { d, tag and math.max(0, tag - virtual_time(d.order)), d.leased }
     call('ZREM', d.order.finish, mac)
-    call('HDEL', d.hold, d.hold_field)
     if d.leased > 0 then
       count_leases(d, -d.leased)
     end

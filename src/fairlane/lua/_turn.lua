@@ -50,9 +50,7 @@ end
 -- After a lease is over and saved: let in whom it kept out, and the dispatcher know.
 local function make_room(d)
   if d.limited then
-    if seat_everywhere(d) then
-      ring()
-    end
+    seat_everywhere(d)
   elseif d.order and (d.order.entrants or 0) > 0 then
     -- Somebody waits, and the order goes on.
     return ring()

@@ -38,8 +38,7 @@ for _, L in ipairs(gone) do
   for _, mac in ipairs(call('ZRANGE', BACKOFF .. L.suffix, 0, 9999)) do
     call('HDEL', META .. mac, L.field .. 'unschedulable_until')
   end
-  call('UNLINK', BACKOFF .. L.suffix, THROTTLED .. L.suffix, VIRTUAL .. L.suffix,
-    FINISH .. L.suffix, SITES_FINISH .. L.suffix, TIMES .. L.suffix)
+  call('UNLINK', BACKOFF .. L.suffix, THROTTLED .. L.suffix, VIRTUAL .. L.suffix, TIMES .. L.suffix)
 end
 if policy_before and policy_before ~= call('HGET', CONFIG, 'policy') then
   for name in string.gmatch(lanes, '[^,]+') do

@@ -23,7 +23,7 @@ for at = 2, #ARGV do
   if is_dead then
     call('LREM', DEAD_LETTER, 1, id)
     call('HDEL', TASK .. id, 'failures', 'defers', 'misses', 'paid', 'cause', 'error', 'ended_at',
-      'due_at', 'dead_at', 'failed_attempt', 'deferred_attempt', 'site')
+      'dead_at', 'failed_attempt', 'deferred_attempt', 'site')
     -- Its age starts anew too: it would expire at once otherwise.
     local d = device(f[2], lane_of(f[3]))
     join_site(d, site_for(d, f[4] or ''))

@@ -108,3 +108,16 @@ def test_a_task_that_is_tried_again_tells_why_it_waits(store: Store) -> None:
     store.run(fail(leased))
     record = store.client.task(leased.task_id)
     assert (record.cause, record.error) == ("error", "Traceback")
+
+
+def test_twice_for_good_answers_the_same_of_a_task_that_was_deferred(store: Store) -> None:
+    (task_id,) = store.enqueue(1)
+    (leased,) = store.claim()
+    store.clock.now_ms = store.run(verbs.Defer(task_id, leased.attempt)).due_ms
+    (leased,) = store.claim()
+    store.start(leased)
+    verb = verbs.Fail(task_id, leased.attempt, "error", final=True)
+    first = store.run(verb)
+    assert first.due_ms == 0
+    with store.unchanged():
+        assert store.run(verb) == first

@@ -12,7 +12,8 @@ local id, attempt, cause, detail, final = ARGV[2], ARGV[3], ARGV[4], ARGV[5], AR
 local f = call('HMGET', TASK .. id, 'state', 'attempt', 'mac', 'lane', 'failures', 'created_at',
   'expires_at', 'failed_attempt', 'due_at', 'paid', 'started_at', 'claimed_at', 'defers')
 if f[8] == attempt and f[2] == attempt then
-  return { f[1], num(f[9]) or 0 }
+  -- What failed for good may have been deferred before; nothing is due of it.
+  return { f[1], f[1] ~= 'failed' and num(f[9]) or 0 }
 end
 local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], attempt)
 if refused then

@@ -68,7 +68,7 @@ local function pay(d, cost, used)
 end
 
 -- Keep moving averages of how long tasks run: of the type and size, of the type, of the lane, and
--- of the device while it has tasks, which the next `save` writes.
+-- of the device, which was read with `learns`, while it has tasks; the next `save` writes them.
 -- What a device has used since it began to wait in the lane is what `inspect_shares` compares.
 local function learn(d, task_type, size, ran_ms)
   local fields = { 'run_ms:' .. task_type .. ':' .. size, 'run_ms:' .. task_type,
@@ -81,11 +81,10 @@ local function learn(d, task_type, size, ran_ms)
   call('HSET', CAPACITY, unpack(set))
   if d.whole.total > 0 or d.whole.leased > 0 then
     local own, used = task_type .. '.run_ms', d.lane.field .. 'used_ms'
-    local f = call('HMGET', d.meta, own, used)
-    local mean = num(f[1]) or ran_ms
+    local mean = d.run_ms or ran_ms
     d.learnt = { [own] = string.format('%.3f', mean + (ran_ms - mean) * 0.1) }
     if d.pending > 0 then
-      d.learnt[used] = (num(f[2]) or 0) + ran_ms
+      d.learnt[used] = (d.used_ms or 0) + ran_ms
     end
   end
 end

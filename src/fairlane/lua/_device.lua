@@ -60,12 +60,14 @@ local function count_device(d)
 end
 
 -- The only place that builds a device's keys. `whole` is what a device's lanes share: a script that
--- meets a device in two lanes hands the first one's to the second.
-local function device(mac, L, whole)
+-- meets a device in two lanes hands the first one's to the second. With `learns`, a task type, what
+-- the device has learnt of it is read along.
+local function device(mac, L, whole, learns)
   local meta, own = META .. mac, L.field
   local f = call('HMGET', meta, 'pending_count', 'oldest_created_at', 'leased', 'configured',
     'at_site', 'full', own .. 'pending_count', own .. 'oldest_created_at', own .. 'turn',
-    own .. 'served_at', own .. 'leased', own .. 'tag')
+    own .. 'served_at', own .. 'leased', own .. 'tag', own .. 'used_ms',
+    (learns or '') .. '.run_ms')
   local oldest = num(f[8])
   local d = {
     mac = mac, lane = L, meta = meta,
@@ -76,6 +78,7 @@ local function device(mac, L, whole)
     pending = count(f[7]), oldest = oldest, oldest_before = oldest,
     turn = num(f[9]) or 0, served = num(f[10]) or 0,
     leased = count(f[11]), held = num(f[12]), stale = f[8] and not oldest,
+    used_ms = num(f[13]), run_ms = num(f[14]),
   }
   if not (d.pending and d.leased and d.whole.total and d.whole.leased) then
     count_device(d)

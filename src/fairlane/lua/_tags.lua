@@ -58,12 +58,14 @@ local function place_of(d)
   return d.order
 end
 
--- An order's virtual time, and the tag of its last newcomer.
+-- An order's virtual time, and the tag of its last newcomer. What the weights in its schedule are
+-- more than 1 is read along, for `count_work`.
 local function virtual_time(order)
   local known = order.known
   if not known then
-    local f = call('HMGET', order.virtual, order.v, order.joined)
+    local f = call('HMGET', order.virtual, order.v, order.joined, order.extra or order.v)
     known = { v = num(f[1]) or 0, joined = num(f[2]) or 0 }
+    order.heavier = order.extra and num(f[3]) or 0
     if order.is_shared then
       order.known = known
     end
@@ -85,7 +87,7 @@ end
 local function weigh(e, weight, sign)
   local extra = math.floor((weight - 1) * 1000000 + 0.5)
   if extra ~= 0 then
-    add_to(e.order.virtual, e.order.extra, sign * extra)
+    e.order.heavier = add_to(e.order.virtual, e.order.extra, sign * extra)
   end
 end
 
@@ -95,9 +97,11 @@ local function count_work(order, used)
   local entrants = call('ZCARD', order.schedule)
   order.entrants = entrants
   if entrants > 0 then
-    local extra = order.extra and num(call('HGET', order.virtual, order.extra)) or 0
+    if not order.heavier then
+      virtual_time(order)
+    end
     -- No weight is under 0.001; what else would come of a store that somebody wrote to?
-    local weights = math.max(entrants * 1000000 + extra, entrants * 1000)
+    local weights = math.max(entrants * 1000000 + order.heavier, entrants * 1000)
     add_to(order.virtual, order.work, math.floor(used * 1000000 / weights))
   end
 end
@@ -221,11 +225,15 @@ end
 
 -- Forget up to 64 remembered tags that v has passed. Past 100,000 of them v rises to the lowest.
 local function reap(order)
+  local remembered = call('ZCARD', order.finish)
+  if remembered == 0 then
+    return
+  end
   local v = virtual_time(order)
   local past = call('ZRANGE', order.finish, '-inf', v, 'BYSCORE', 'LIMIT', 0, 64)
   if #past > 0 then
     call('ZREM', order.finish, unpack(past))
-  elseif call('ZCARD', order.finish) > 100000 then
+  elseif remembered > 100000 then
     advance(order, tonumber(call('ZRANGE', order.finish, 0, 0, 'WITHSCORES')[2]))
   end
 end

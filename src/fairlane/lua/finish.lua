@@ -15,7 +15,7 @@ local refused = not_current(id, f[1], f[2], attempt) or not_running(id, f[1], at
 if refused then
   return refused
 end
-local d, started = device(f[3], lane_of(f[4])), num(f[5]) or now
+local d, started = device(f[3], lane_of(f[4]), nil, f[6]), num(f[5]) or now
 end_lease(d, id, num(f[7]), used_since(started))
 learn(d, f[6], f[8] or 0, math.max(1, now - started))
 count_times(d.lane, f[9], f[10], started, now, not (f[11] or f[12]), true)

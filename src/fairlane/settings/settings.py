@@ -131,7 +131,7 @@ class Settings:
     lease_ms: int = _shared(30_000, "a lease without a heartbeat (⅔: a start); a worker's TTL")
     active_ttl_ms: int = _shared(900_000, "the longest two-step turn: the lock's EX")
     turn_lease_ms: int = _shared(8_000, "a two-step turn without a renewal")
-    target_delay_ms: int = _shared(5, "how long a leased task may wait in the broker, about")
+    target_delay_ms: int = _shared(4, "how long a leased task may wait in the broker, about")
     dead_letter_cap: int = _shared(10_000, "dead letters kept; the oldest is dropped and counted")
     abnormal_cap: int = _shared(5_000, "abnormal records kept; the oldest is dropped and counted")
     abnormal_ttl_ms: int = _shared(20_000, "abnormal records end this long after the last one")

@@ -164,3 +164,42 @@ def test_twice_answers_false_for_what_the_first_run_cancelled(store: Store) -> N
     assert store.run(verbs.CancelMany([*ids[:2], ids[0]])) == (True, True, False)
     with store.unchanged():
         assert store.run(verbs.CancelMany(ids[:2])) == (False, False)
+
+
+@pytest.mark.parametrize("most", [100, 10**9])
+def test_what_another_cancelled_meanwhile_hides_nothing(open_store: Open, most: int) -> None:
+    """Where it goes on in a queue counts from its end, also after a reply that was lost."""
+    store = open_store(max_per_mac_pending=1_000)
+    store.enqueue(1, 230)
+    asked, cursor, done, pages = TaskQuery(mac=mac(1)), "", 0, 0
+    while True:
+        steps = cancelling(asked, store.client.settings, cursor=cursor, most=most)
+        try:
+            step: Any = next(steps)
+            while True:
+                reply = store.client.run(step)
+                if isinstance(step, verbs.CancelMany) and done < 3:
+                    done += 1
+                    reply = store.client.run(step)
+                step = steps.send(reply)
+        except StopIteration as end:
+            cursor, pages = end.value.cursor, pages + 1
+        if not cursor:
+            break
+    assert (store.client.device(mac(1)).pending, done) == (0, 3)
+    assert pages < 10
+
+
+@pytest.mark.parametrize("most", [100, 10**9])
+def test_what_cannot_be_cancelled_is_passed(open_store: Open, most: int) -> None:
+    """A flawed record stays where it is: the walk ends all the same, and counts it."""
+    store = open_store(max_per_mac_pending=1_000)
+    store.is_spoilt = True
+    spoilt = store.enqueue(1, 120)
+    store.enqueue(1, 110)
+    for task_id in spoilt:
+        store.redis.hset(store.keys.task(task_id), "created_at", "text")
+    found = cancelled(store, most=most, mac=mac(1))
+    assert found.done == 110
+    assert found.matched >= 110
+    assert store.client.device(mac(1)).pending == 120

@@ -91,38 +91,46 @@ def cancelling(
     plan = _plan(query, states, settings)
     at, position = place_of(cursor, len(plan))
     matched = done = looked = 0
+    #: Those that could not be cancelled, and those of the last step.
+    refused: set[str] = set()
+    left: list[str] = []
     while at < len(plan):
         source, lane, asked = plan[at]
         if source == "id":
             position, asked = query.words, replace(asked, words="")
-        look = min(LOOK, most - looked)
+        look = LOOK if left else min(LOOK, most - looked)
         found: Found = yield FindTasks(source, asked, lane, position, look=look, limit=look)
         looked += found.looked
-        meant = [task.task_id for task in found.tasks if task.state in states]
+        ids = [task.task_id for task in found.tasks if task.state in states]
+        meant = [task_id for task_id in ids if task_id not in refused]
         matched += len(meant)
-        gone = 0 if dry_run else (yield from _cancel(meant, states))
-        done += gone
+        left = [] if dry_run else (yield from _cancel(meant, states))
+        refused.update(left)
+        done += 0 if dry_run else len(meant) - len(left)
         if source == "id" and found.tasks:
             break
         position = found.position
-        if source == "queue" and position:
-            # It counts from the end, where so many are missing now.
-            position = str(max(0, int(position) - gone))
+        if source == "queue" and position and not dry_run:
+            # It counts from the end, where so many are missing now: also those that another
+            # cancelled, or an earlier call of this one whose reply was lost. Of them, who is
+            # still there is met again, and passed.
+            position = str(max(0, int(position) - len(meant)))
         at, position = (at, position) if found.position else (at + 1, "")
-        if at < len(plan) and looked >= most:
+        if at < len(plan) and looked >= most and not left:
             return Cancelled(matched, done, cursor_of(at, position))
     return Cancelled(matched, done)
 
 
 def _cancel(
     task_ids: Sequence[str], states: Sequence[TaskState]
-) -> Generator[CancelMany, tuple[bool, ...], int]:
-    done, left = 0, task_ids
-    while left:
-        verdicts = yield CancelMany(left[:AT_ONCE], states)
-        done += sum(verdicts)
-        left = left[len(verdicts) :]
-    return done
+) -> Generator[CancelMany, tuple[bool, ...], list[str]]:
+    """Cancel tasks, and return those that are not cancelled by it."""
+    refused: list[str] = []
+    while task_ids:
+        verdicts = yield CancelMany(task_ids[:AT_ONCE], states)
+        refused += [task_id for task_id, gone in zip(task_ids, verdicts, strict=False) if not gone]
+        task_ids = task_ids[len(verdicts) :]
+    return refused
 
 
 def _plan(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -167,3 +168,48 @@ def test_letters_are_counted_by_cause_call_by_call(
     first = service.ask("GET", f"{LIST}/causes").json()
     rest = service.ask("GET", f"{LIST}/causes", params={"cursor": first["next_cursor"]}).json()
     assert sum(one["count"] for one in first["causes"] + rest["causes"]) == 4
+
+
+@pytest.mark.parametrize("way", [REDRIVE, DROP])
+def test_what_another_acted_on_meanwhile_hides_nothing(
+    service: Service, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Where it goes on counts from the list's head, also after a reply that was lost."""
+    monkeypatch.setattr(dead, "_AT_ONCE", 2)
+    monkeypatch.setattr(dead, "SCAN", 4)
+    for number in range(1, 10):
+        bury(service, number)
+    gate = service.app.state.gate
+    run = gate.run
+
+    async def twice(verb: Any) -> Any:
+        if isinstance(verb, verbs.Redrive | verbs.Drop):
+            await run(verb)
+        return await run(verb)
+
+    monkeypatch.setattr(gate, "run", twice)
+    cursor: str | None = ""
+    matched = pages = 0
+    while cursor is not None and pages < 10:
+        asked = {"filter": {"task_type": "text"}, "cursor": cursor}
+        told = service.ask("POST", way, json=asked).json()
+        matched, cursor, pages = matched + told["matched"], told["next_cursor"], pages + 1
+    assert (matched, cursor, listed(service)) == (9, None, [])
+
+
+def test_letters_that_nobody_can_redrive_are_passed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead, "_AT_ONCE", 2)
+    monkeypatch.setattr(dead, "SCAN", 4)
+    buried = [bury(service, number) for number in range(1, 10)]
+    with service.raw() as raw:
+        for task_id in buried[3:]:
+            raw.hset(service.store.keys.task(task_id), "mac", "")
+    cursor: str | None = ""
+    done = pages = 0
+    while cursor is not None and pages < 10:
+        asked = {"filter": {"task_type": "text"}, "cursor": cursor}
+        told = service.ask("POST", REDRIVE, json=asked).json()
+        done, cursor, pages = done + told["done"], told["next_cursor"], pages + 1
+    assert (done, cursor) == (3, None)

@@ -263,9 +263,14 @@ async def _act(
     done = 0
     for at in range(0, len(task_ids), MOST_DEAD):
         done += sum(await gate.run(verb(task_ids[at : at + MOST_DEAD])))
-    if end is not None:
+    if end is not None and chosen.filter is not None:
+        gone = len(task_ids)
+        if done < gone:
+            # Another has acted on them, or an earlier call whose reply was lost; or nobody can.
+            still, _ = await _meant(gate, chosen.filter, chosen.cursor, SCAN)
+            gone -= len({record.task_id for record in still}.intersection(task_ids))
         # What is gone from the list has moved all that follows.
-        end = cursor_of(max(0, offset_of(end) - done))
+        end = cursor_of(max(0, offset_of(end) - gone))
     return Done(matched=len(task_ids), done=done, dry_run=False, next_cursor=end)
 
 

@@ -223,3 +223,28 @@ def test_a_head_that_does_not_end_is_cut_in_time(http: httpx.Client) -> None:
         assert is_told(rest_of(half), 408, "HEAD_TOO_SLOW")
         assert is_told(rest_of(drip), 408, "HEAD_TOO_SLOW")
     assert time.monotonic() - began > HEAD_S - 1
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("offer", ["h2c", "websocket"])
+def test_an_offer_of_another_protocol_is_declined(
+    http: httpx.Client, offer: str, parts: int
+) -> None:
+    """As the HTTP client of Java and `curl --http2` offer HTTP/2: it loses nothing of a request."""
+    body = json.dumps({"mac": mac(1), "task_type": "text", "data": {}})
+    raw = (
+        "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"Authorization: {http.headers['authorization']}\r\n"
+        "Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n"
+        f"Upgrade: {offer}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+    last = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close, upgrade\r\nUpgrade: x\r\n\r\n"
+    every = raw * 2 + last
+    with dial(http) as line:
+        for at in range(parts):
+            line.sendall(every[at * len(every) // parts : (at + 1) * len(every) // parts])
+            time.sleep(0.05)
+        told = rest_of(line)
+    assert told.count(b"HTTP/1.1 202 Accepted") == 2, told
+    assert told.endswith(b'{"status":"ok"}')

@@ -8,8 +8,10 @@ The rule: a connection costs something only while a request is in work. Before t
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any, Final
 
+import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -103,6 +105,10 @@ class Connection(HttpToolsProtocol):
         #: Whether the head is whole: what comes then as a field is of a trailer.
         self._is_whole = False
         self._trailers = 0
+        #: What is being read, and what is to be read once more.
+        self._data = self._again = b""
+        #: Whether the head offers another protocol, which is declined.
+        self._offers = False
         self._refused: Problem | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -122,8 +128,12 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on; refuse what only grows."""
-        self._chunk, self._is_told = len(data), False
+        self._chunk, self._is_told, self._data = len(data), False, data
         super().data_received(data)
+        while self._again and not self.transport.is_closing():
+            self._data, self._again = self._again, b""
+            super().data_received(self._data)
+        self._data = b""
         if self._is_told:
             self._untold = 0
         elif not self.transport.is_closing():
@@ -157,12 +167,40 @@ class Connection(HttpToolsProtocol):
             self._refuse(_too_large())
         self._check_framing()
         self._all.leaves(self)
-        super().on_headers_complete()
+        self._offers = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
+        if not self._offers:
+            super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body; its size is the route's to bound."""
         self._is_told = True
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End a request; one whose head offers another protocol has yet to begin."""
+        if not self._offers:
+            super().on_message_complete()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Go on with HTTP/1.1, as if nothing else had been offered (RFC 9110, 7.8).
+
+        The parser would leave out the body, and all that follows.
+        """
+        stopped = sys.exc_info()[1]
+        if not self._offers or stopped is None:
+            return
+        fields = [
+            (name, value)
+            for name, value in self.headers
+            if name not in (b"upgrade", b"http2-settings", b"connection")
+        ]
+        said = b",".join(value for name, value in self.headers if name == b"connection").lower()
+        fields += [(b"connection", word) for word in (b"close", b"keep-alive") if word in said]
+        version = self.parser.get_http_version().encode()
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, version)
+        head = line + b"".join(b"%b: %b\r\n" % field for field in fields)
+        self.parser = httptools.HttpRequestParser(self)
+        self._again = head + b"\r\n" + self._data[stopped.args[0] :]
 
     def on_response_complete(self) -> None:
         """Wait for the next head, also of a caller who has not read the answer yet."""

@@ -213,3 +213,13 @@ def test_letters_that_nobody_can_redrive_are_passed(
         told = service.ask("POST", REDRIVE, json=asked).json()
         done, cursor, pages = done + told["done"], told["next_cursor"], pages + 1
     assert (done, cursor) == (3, None)
+
+
+def test_a_record_that_is_gone_hides_none_after_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead, "_AT_ONCE", 2)
+    buried = [bury(service, number) for number in range(1, 6)]
+    with service.raw() as raw:
+        raw.delete(service.store.keys.task(buried[3]))
+    assert listed(service) == [buried[4], *buried[2::-1]]

@@ -289,6 +289,7 @@ async def _meant(
                     return found, cursor_of(offset + at)
                 found.append(record)
         offset += _AT_ONCE
-        if len(letters) < _AT_ONCE:
+        # A page is short at the end, or where a record is gone or cannot be read.
+        if not letters:
             return found, None
     return found, cursor_of(offset)

@@ -230,6 +230,20 @@ def test_every_queue_becomes_a_lane_unless_task_types_are_named(
     assert {queue.name for queue in named.conf.task_queues} >= {"celery", "sensitive.dispatch"}
 
 
+def test_the_store_is_the_brokers_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in the folder of whoever starts was another for who sends and for who works."""
+    monkeypatch.delenv("FAIRLANE_STORE_URL", raising=False)
+    broker = "redis://127.0.0.1:1/5"
+    app = install(Celery("shop", broker=broker, set_as_current=False))
+    assert app.fairlane.client.settings.store_url == broker
+    for other in ("amqp://guest@127.0.0.1//", "sentinel://127.0.0.1:1"):
+        with pytest.raises(InvalidSettings, match="FAIRLANE_STORE_URL"):
+            install(Celery("other", broker=other, set_as_current=False))
+    monkeypatch.setenv("FAIRLANE_STORE_URL", "redis://127.0.0.1:1/6")
+    app = install(Celery("named", broker=broker, set_as_current=False))
+    assert app.fairlane.client.settings.store_url == "redis://127.0.0.1:1/6"
+
+
 def test_inspect_tells_what_a_worker_knows(system: System, citizen: Celery) -> None:
     def told() -> dict[str, dict[str, object]]:
         return citizen.control.inspect(timeout=5.0)._request("fairlane_stats") or {}

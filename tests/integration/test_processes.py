@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from fairlane import TaskType
+from fairlane import Client, Settings, TaskType
 from fairlane.services.readiness import Verdict, readiness
 from fairlane.verbs import InspectProcesses
 from support.eventually import eventually, eventually_passes
@@ -117,6 +118,24 @@ def test_settings_of_the_store_that_disagree_keep_a_process_from_starting(system
         program = system.start("other", *command, FAIRLANE_LEASE_MS="9000")
         assert program.wait(40.0) == 1
         assert "this process says 9000, the store says 3000" in program.output()
+
+
+@pytest.mark.parametrize(("command", "status"), [("worker", 0), ("dispatcher", 1)])
+def test_a_process_that_insists_on_what_was_migrated_ends(
+    system: System, command: str, status: int
+) -> None:
+    """It would take tasks and could do nothing with them, and told so once a second."""
+    if command == "worker":
+        program = system.worker("old", TEXT, DISPATCH)
+    else:
+        program = system.start("old", *COMMAND, "dispatcher")
+        eventually(lambda: "dispatcher" in roles(system), 30.0)
+    with Client(Settings(store_url=system.settings.store_url)) as operator:
+        operator.ping()
+        operator.migrate(replace(operator.settings, lease_ms=2 * LEASE_MS))
+    assert program.wait(40.0) == status
+    assert "this process says 3000, the store says 6000; change one" in program.output()
+    assert "Traceback" not in program.output()
 
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import pexpect
 import pytest
 from click.testing import CliRunner, Result
 
@@ -157,6 +159,7 @@ def test_tasks_are_searched(shell: Shell) -> None:
 
 
 def test_a_task_explains_itself(shell: Shell) -> None:
+    dead = shell.bury(2)
     shell.client.enqueue(mac(1), "text", {}, task_id="one")
     assert shell.told("explain", "one")["reason"] == "no_worker"
     table = shell.run("explain", "one").stdout
@@ -165,6 +168,7 @@ def test_a_task_explains_itself(shell: Shell) -> None:
     table = shell.run("explain", "one").stdout
     assert "nine times in ten within" in table
     assert "its own is next" in table
+    assert f"fairlane dead redrive {dead}" in shell.run("explain", dead).stdout
 
 
 def test_tasks_are_cancelled(shell: Shell) -> None:
@@ -215,7 +219,9 @@ def test_dead_letters_by_filter(shell: Shell) -> None:
     assert shell.run("dead", "drop", one).stdout == "1 of 1 dropped\n"
     again = shell.run("dead", "drop", one, "nope")
     assert (again.exit_code, again.stdout) == (1, "0 of 2 dropped\n")
-    assert "2 are no dead letters" in again.stderr
+    assert again.stderr == f"no dead letters, or none any more: {one}, nope\n"
+    none = shell.run("dead", "redrive", "--cause", "boom")
+    assert (none.exit_code, "dead list --by-cause" in none.stderr) == (0, True)
     assert shell.told("dead", "list") == []
 
 
@@ -301,6 +307,41 @@ def test_help_is_in_groups_and_a_cut_error_says_so(shell: Shell) -> None:
     assert short("a\nb" * 40) == "b"
     assert short("x" * 60) == "x" * 60
     assert short("x" * 61) == "x" * 59 + "…"
+
+
+def test_in_a_narrow_terminal_ids_and_devices_stay_whole(shell: Shell) -> None:
+    dead = shell.bury(1)
+    shell.client.run(verbs.Heartbeat("host:1:a", ["text"], 1, report={"reason": "cpu at 88 %"}))
+    for command, shown in (
+        (["tasks"], (dead, mac(1))),
+        (["dead", "list"], (dead, mac(1), "boom")),
+        (["workers"], ("reason", "cpu at 88 %")),
+    ):
+        terminal = pexpect.spawn(
+            COMMAND[0],
+            [*COMMAND[1:], *command],
+            env=environment(shell.environ),
+            dimensions=(30, 80),
+            encoding="utf-8",
+            timeout=30,
+        )
+        terminal.expect(pexpect.EOF)
+        told = terminal.before or ""
+        assert all(word in told for word in shown), told
+        assert "left out for want of room: " in told
+        assert max(map(len, told.splitlines())) <= 80
+
+
+def test_who_has_read_enough_of_the_help_is_no_error(shell: Shell) -> None:
+    command = f"{shlex.join(COMMAND)} --help | head -1"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=environment(shell.environ),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
 
 
 def test_who_looks_makes_no_store(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
+
+import pytest
 
 from fairlane import verbs
 from support.store import ESTIMATE_MS, LANE, Store, mac
@@ -53,16 +56,26 @@ def test_a_weight_that_takes_what_a_tag_was_ahead_takes_the_tag(store: Store) ->
     assert remembered(store, 1) is None
 
 
-def test_v_rises_to_the_tags_that_would_become_too_many(store: Store) -> None:
-    store.enqueue(1, 3)
+def two_steps(store: Store) -> None:
+    turn = store.run(verbs.ClaimDevice(LANE))
+    assert turn is not None
+    store.run(verbs.Release(turn.mac, turn.lane, turn.token))
+
+
+@pytest.mark.parametrize("turn", [Store.claim, two_steps])
+def test_v_rises_to_the_tags_that_would_become_too_many(
+    store: Store, turn: Callable[[Store], object]
+) -> None:
+    for device in (1, 2):
+        store.enqueue(device, 3)
     store.is_spoilt = True
     lowest = 10**12
     finish = store.keys.lane("FINISH", LANE)
     store.redis.zadd(finish, {f"m{at}": lowest + at for at in range(MOST_REMEMBERED)})
-    store.claim()
+    turn(store)
     assert virtual(store) < lowest
     store.redis.zadd(finish, {"one more": lowest + MOST_REMEMBERED})
-    store.claim()
+    turn(store)
     assert virtual(store) == lowest
 
 

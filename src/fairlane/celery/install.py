@@ -43,6 +43,8 @@ from fairlane.verbs.accept import MAX_MS
 
 #: The Celery task that stores a task at its `eta`.
 SUBMIT: Final = "fairlane.submit"
+#: The brokers that can be the store as well, by their URLs' schemes.
+_STORES: Final = ("redis", "rediss", "valkey", "valkeys")
 _INTAKE: Final = "fairlane.celery.intake:Intake"
 #: A limit of a queue's own: a task's `time_limit` is for a message, and this one is fairlane's.
 _SOFT_MS, _HARD_MS = 3_600_000, 3_660_000
@@ -55,13 +57,14 @@ def install(app: Celery, settings: Settings | None = None, *, queues: Iterable[s
 
     Each of `queues`, by default every queue that the application names, becomes a task type with
     a lane of its own; FAIRLANE_TASK_TYPES, or the task types of `settings`, say otherwise. Nothing
-    is asked of the store before the first task. The application's workers consume
-    `sensitive.dispatch` too: one of them dispatches. Twice is once.
+    is asked of the store before the first task. A store that neither FAIRLANE_STORE_URL nor
+    `settings` names is the broker's server. The application's workers consume
+    `sensitive.dispatch` too: one of them dispatches. Twice is once. Raises InvalidSettings.
     """
     if hasattr(app, "fairlane"):
         return app
     named = list(queues)
-    base = settings or Settings.from_env()
+    base = settings or _from_env(app)
     has_types = settings is not None or bool(variable_of("task_types"))
     if named or not has_types:
         kinds = tuple(_type_of(name) for name in named or _queues(app))
@@ -82,6 +85,24 @@ def install(app: Celery, settings: Settings | None = None, *, queues: Iterable[s
     else:
         app.on_after_configure.connect(lambda sender, **_: _configure(sender), weak=False)
     return app
+
+
+def _from_env(app: Celery) -> Settings:
+    """Return the environment's settings, with a store that all of the application's share.
+
+    The default, a store in the folder that a process was started in, would be another one for who
+    sends and for who works.
+    """
+    found = Settings.from_env()
+    if variable_of("store_url"):
+        return found
+    broker = str(app.conf.broker_write_url or "")
+    if broker.partition("://")[0] not in _STORES:
+        raise InvalidSettings(
+            "store_url: the application's broker is no single Redis or Valkey, so name the store: "
+            "set FAIRLANE_STORE_URL, or give `install` its settings"
+        )
+    return replace(found, store_url=broker)
 
 
 def _queues(app: Celery) -> list[str]:

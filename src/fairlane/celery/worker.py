@@ -25,7 +25,7 @@ from fairlane.celery.announce import started
 from fairlane.celery.beat import DISPATCH_QUEUE
 from fairlane.celery.publish import attempt_of, publisher
 from fairlane.celery.recorder import Recorder, records
-from fairlane.errors import StoreError
+from fairlane.errors import ConfigMismatch, StoreError
 from fairlane.ids import new_worker_id
 from fairlane.services.dispatcher import Dispatcher, LedDispatcher
 from fairlane.services.janitor import Janitor
@@ -166,5 +166,5 @@ def _end_with(main: int, **_: Any) -> None:
 def _quietly(action: Any) -> None:
     try:
         action()
-    except StoreError as error:
+    except (StoreError, ConfigMismatch) as error:
         log.warning("worker: %s; its row ends by itself", error)

@@ -7,6 +7,7 @@ Exit status: 0 done, 1 it went wrong, 2 wrong usage or settings, 69 the store is
 from __future__ import annotations
 
 import logging
+import os
 import sys
 
 import rich_click as click
@@ -101,6 +102,10 @@ def main() -> None:
     except FairlaneError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(status_of(error))
+    except BrokenPipeError:
+        # Who read it has enough. What is still to be flushed has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def status_of(error: FairlaneError) -> int:

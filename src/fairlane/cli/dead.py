@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import rich_click as click
@@ -26,6 +26,8 @@ from fairlane.verbs.dead import MOST_DEAD
 
 #: Each comes with its whole payload; and an act on one is a search through the list.
 _AT_ONCE: Final = 100
+#: Ids that one line names.
+_FEW: Final = 5
 
 
 def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +84,7 @@ def list_(*, limit: int, by_cause: bool, as_json: bool, **given: Any) -> None:
     for letter in letters:
         table.add_row(letter.task_id, letter.task_type, letter.mac, when(letter.ended_at_ms),
                       letter.cause, short(letter.error))  # fmt: skip
-    show(table)
+    show(table, whole=("task", "device"), spare=("died", "type", "error"))
 
 
 @dead.command(short_help="Give dead letters a new series of attempts.")
@@ -111,7 +113,7 @@ def _act(
         raise click.UsageError(
             f"say what to {name}: ids, or a filter as --mac or --cause, or --all"
         )
-    done = 0
+    done, left = 0, list[str]()
     with opened() as client:
         # What is acted on leaves the list: all is found first.
         chosen = list(dict.fromkeys(task_ids) or _ids(client, given))
@@ -120,7 +122,9 @@ def _act(
             with bar(name, len(chosen)) as advance:
                 for at in range(0, len(chosen), MOST_DEAD):
                     some = chosen[at : at + MOST_DEAD]
-                    done += sum(client.run(verb(some)))
+                    verdicts = client.run(verb(some))
+                    done += sum(verdicts)
+                    left += [task for task, was in zip(some, verdicts, strict=True) if not was]
                     advance(len(some))
     if given["as_json"]:
         tell_json({"matched": len(chosen), "done": done, "dry_run": given["dry_run"]})
@@ -128,9 +132,17 @@ def _act(
         click.echo(f"{len(chosen)} would be {done_name}")
     else:
         click.echo(f"{done} of {len(chosen)} {done_name}")
+        if not chosen:
+            click.echo("none matches; `fairlane dead list --by-cause` has all", err=True)
     if done < len(chosen) and not given["dry_run"]:
-        click.echo(f"{len(chosen) - done} are no dead letters, or are none any more", err=True)
+        click.echo(f"no dead letters, or none any more: {_some(left)}", err=True)
         sys.exit(1)
+
+
+def _some(task_ids: Sequence[str]) -> str:
+    """Return the first few ids, and how many more there are."""
+    more = len(task_ids) - _FEW
+    return ", ".join(task_ids[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def _ids(client: Client, given: dict[str, Any]) -> Iterator[str]:

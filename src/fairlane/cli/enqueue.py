@@ -28,7 +28,7 @@ from fairlane.verbs.accept import MAX_ITEMS
 R = TypeVar("R")
 
 _SECONDS: Final = {"ttl_seconds": "ttl_ms", "cost_seconds": "cost_ms"}
-_NAMES: Final = ("mac", "task_type", "data", "task_id", "ttl_ms", "cost_ms", "site",
+_NAMES: Final = ("mac", "task_type", "data", "task_id", "ttl_seconds", "cost_seconds", "site",
                  "idempotency_key")  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _task(fields: dict[str, Any]) -> Enqueue:
     for seconds, ms in _SECONDS.items():
         if isinstance(value := fields.pop(seconds, None), int | float):
             fields[ms] = int(value * 1000)
-    if unknown := [name for name in fields if name not in _NAMES]:
+    if unknown := [name for name in fields if name not in (*_NAMES, *_SECONDS.values())]:
         raise InvalidData(f"{', '.join(unknown)}: a task has {', '.join(_NAMES)}")
     if missing := [name for name in _NAMES[:2] if name not in fields]:
         raise InvalidData(f"it lacks {', '.join(missing)}")

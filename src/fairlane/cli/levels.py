@@ -95,7 +95,8 @@ def workers(*, as_json: bool, watching: bool) -> None:
         rows = [asdict(worker) for worker in client.run(InspectWorkers())]
     none = "no worker has reported; start one with `fairlane worker`, or all with `fairlane up`"
     shown = [row.pop("report") | row for row in rows]
-    _show(shown, as_json=as_json, columns=_WORKER, none=none)
+    spare = ("hostname", "queues", "pid", "age_ms", "memory", "cpu")
+    _show(shown, as_json=as_json, columns=_WORKER, none=none, whole=("name",), spare=spare)
 
 
 @click.command(short_help="Devices with pending tasks: waits, scores, ranks.")
@@ -123,7 +124,14 @@ def devices(*, limit: int, as_json: bool, watching: bool) -> None:
             row["limits"] = said(device.limits)
             row["score"] = f"{device.score:.1f}"
         rows.append(row)
-    _show(rows, as_json=as_json, columns=_DEVICE, none="no device has pending tasks")
+    _show(
+        rows,
+        as_json=as_json,
+        columns=_DEVICE,
+        none="no device has pending tasks",
+        whole=("mac",),
+        spare=("score", "site", "leased"),
+    )
 
 
 def _devices(client: Client, limit: int) -> list[Device]:
@@ -154,6 +162,8 @@ def _show(
     one: bool = False,
     columns: Sequence[str] | None = None,
     none: str = "none",
+    whole: Sequence[str] = (),
+    spare: Sequence[str] = (),
 ) -> None:
     if as_json:
         click.echo(json.dumps(rows[0] if one else rows, indent=2))
@@ -167,10 +177,14 @@ def _show(
             table.add_row(name, str(value))
     else:
         shown = columns or tuple(rows[0])
-        table = Table(*(_HEADS.get(name, name.replace("_", " ")) for name in shown))
+        table = Table(*map(_head, shown))
         for row in rows:
             table.add_row(*(_cell(name, row.get(name, "")) for name in shown))
-    show(table)
+    show(table, whole=[*map(_head, whole)], spare=[*map(_head, spare)])
+
+
+def _head(name: str) -> str:
+    return _HEADS.get(name, name.replace("_", " "))
 
 
 def _cell(name: str, value: Any) -> str:

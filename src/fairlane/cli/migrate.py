@@ -40,7 +40,8 @@ def migrate(*, everything: bool, as_json: bool) -> None:
     if "task_types" in changes:
         click.echo(
             "task types have changed: restart `fairlane up`, or the workers, so that they take the "
-            "new queues; dispatchers and producers go on with them by themselves",
+            "new queues; dispatchers and producers go on with them by themselves, but for those "
+            "whose FAIRLANE_TASK_TYPES names others: change it there first",
             err=True,
         )
     if as_json:

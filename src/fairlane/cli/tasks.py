@@ -62,7 +62,9 @@ def tasks(*, words: str, limit: int, watch: bool, as_json: bool, **given: Any) -
                       when(record.created_at_ms), when(record.ended_at_ms), str(record.attempt),
                       short(why))  # fmt: skip
     if page.tasks:
-        show(table)
+        show(
+            table, whole=("task", "device"), spare=("ended", "accepted", "attempt", "type", "cause")
+        )
     else:
         click.echo("no such task", err=True)
     if page.cursor:
@@ -123,11 +125,15 @@ def explain(*, task_id: str, as_json: bool) -> None:
         before = counted(found.rank, "device")
         rank = f"{before} before its own" if found.rank > 0 else "its own is next"
         table.add_row("in its lane", rank if found.rank >= 0 else "its device cannot go")
-        ahead = f"some {counted(found.ahead, 'task')}, on {counted(found.slots, 'slot')}"
-        table.add_row("served first", ahead)
+        if found.slots:
+            ahead = f"some {counted(found.ahead, 'task')}, on {counted(found.slots, 'slot')}"
+            table.add_row("served first", ahead)
     if found.start_p50_ms is not None:
         p50, p90 = lasting(found.start_p50_ms), lasting(found.start_p90_ms)
         table.add_row("starts", f"likely in {p50}; nine times in ten within {p90}")
+    if found.state is TaskState.DEAD:
+        name = f"fairlane task {task_id}"
+        table.add_row("next", f"`{name}` tells why, `fairlane dead redrive {task_id}` tries again")
     show(table)
 
 

@@ -34,14 +34,16 @@ class Top(App[None]):
     """Devices, lanes, workers and dead letters, a look a second."""
 
     TITLE = "fairlane"
+    # Its key would take the room of one of ours.
+    ENABLE_COMMAND_PALETTE = False
     CSS = "#levels { height: 1; padding: 0 1; } #said { height: 1; padding: 0 1; color: $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "show('devices')", "devices"),
         Binding("2", "show('lanes')", "lanes"),
         Binding("3", "show('workers')", "workers"),
-        Binding("4", "show('dead')", "dead letters"),
-        Binding("p", "pause", "pause/resume"),
-        Binding("c", "cancel", "cancel waiting"),
+        Binding("4", "show('dead')", "dead"),
+        Binding("p", "pause", "pause"),
+        Binding("c", "cancel", "cancel"),
         Binding("r", "redrive", "redrive"),
         Binding("y", "yes", "yes", show=False),
         Binding("n", "no", "no", show=False),

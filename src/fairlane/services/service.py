@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from threading import Event
 from typing import Protocol
 
-from fairlane.errors import StoreError, UnknownLane
+from fairlane.errors import ConfigMismatch, StoreError, UnknownLane
 
 log = logging.getLogger("fairlane.service")
 
@@ -23,7 +25,8 @@ class Service(Protocol):
 def run_forever(service: Service, stopped: Event) -> None:
     """Step until `stopped`; a store that is away is waited for, and said once.
 
-    When a lane is gone, which a migration can do in the middle of a step, the next one follows.
+    When a lane is gone, which a migration can do in the middle of a step, the next one follows. A
+    process that insists on settings that were migrated is told to end (SIGTERM).
     """
     name, away = type(service).__name__.lower(), False
     while not stopped.is_set():
@@ -35,6 +38,11 @@ def run_forever(service: Service, stopped: Event) -> None:
             away = True
             stopped.wait(1.0)
             continue
+        except ConfigMismatch as error:
+            # It would take tasks and could do nothing with them: let it end as if it was told to.
+            log.error("%s: %s; this process ends", name, error)
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
         except UnknownLane as error:
             # What was asked went by the lanes before a migration; the next step has the new ones.
             log.warning("%s: %s; going on with the lanes that the store has now", name, error)

@@ -16,6 +16,7 @@ from typing import IO, Any
 import pexpect
 import pytest
 from click.testing import CliRunner, Result
+from rich.text import Text
 
 from fairlane import Client, Settings, verbs
 from fairlane.cli import cli
@@ -329,7 +330,7 @@ def test_in_a_narrow_terminal_ids_and_devices_stay_whole(shell: Shell) -> None:
         told = terminal.before or ""
         assert all(word in told for word in shown), told
         assert "left out for want of room: " in told
-        assert max(map(len, told.splitlines())) <= 80
+        assert all(Text.from_ansi(line).cell_len <= 80 for line in told.splitlines())
 
 
 def test_who_has_read_enough_of_the_help_is_no_error(shell: Shell) -> None:

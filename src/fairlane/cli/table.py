@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 _WIDE: Final = 200
 
@@ -27,10 +28,18 @@ def show(table: Table, *, whole: Sequence[str] = (), spare: Sequence[str] = ()) 
         column.no_wrap = column.header in whole
     left_out = []
     for header in spare:
-        if console.measure(table).minimum <= console.width:
+        # A line, a space before and one after: of each column, and a line at the end.
+        if sum(_least_width(column) + 3 for column in table.columns) + 1 <= console.width:
             break
         table.columns = [column for column in table.columns if column.header != header]
         left_out.append(header)
     console.print(table)
     if left_out:
         console.print(f"left out for want of room: {', '.join(left_out)}; --json has them")
+
+
+def _least_width(column: Column) -> int:
+    """Return how wide a column is at least, with no word of it broken."""
+    texts = [str(column.header), *map(str, column.cells)]
+    parts = texts if column.no_wrap else [word for text in texts for word in text.split()]
+    return max(map(cell_len, parts), default=0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import select
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -13,10 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import pexpect
 import pytest
 from click.testing import CliRunner, Result
-from rich.text import Text
 
 from fairlane import Client, Settings, verbs
 from fairlane.cli import cli
@@ -308,41 +305,6 @@ def test_help_is_in_groups_and_a_cut_error_says_so(shell: Shell) -> None:
     assert short("a\nb" * 40) == "b"
     assert short("x" * 60) == "x" * 60
     assert short("x" * 61) == "x" * 59 + "…"
-
-
-def test_in_a_narrow_terminal_ids_and_devices_stay_whole(shell: Shell) -> None:
-    dead = shell.bury(1)
-    shell.client.run(verbs.Heartbeat("host:1:a", ["text"], 1, report={"reason": "cpu at 88 %"}))
-    for command, shown in (
-        (["tasks"], (dead, mac(1))),
-        (["dead", "list"], (dead, mac(1), "boom")),
-        (["workers"], ("reason", "cpu at 88 %")),
-    ):
-        terminal = pexpect.spawn(
-            COMMAND[0],
-            [*COMMAND[1:], *command],
-            env=environment(shell.environ),
-            dimensions=(30, 80),
-            encoding="utf-8",
-            timeout=30,
-        )
-        terminal.expect(pexpect.EOF)
-        told = terminal.before or ""
-        assert all(word in told for word in shown), told
-        assert "left out for want of room: " in told
-        assert all(Text.from_ansi(line).cell_len <= 80 for line in told.splitlines())
-
-
-def test_who_has_read_enough_of_the_help_is_no_error(shell: Shell) -> None:
-    command = f"{shlex.join(COMMAND)} --help | head -1"
-    done = subprocess.run(
-        ["sh", "-c", command],
-        env=environment(shell.environ),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stderr == ""
 
 
 def test_who_looks_makes_no_store(tmp_path: Path) -> None:

@@ -101,3 +101,11 @@ def test_each_role_cancels_what_it_may(store_url: str) -> None:
         assert asked(device, every) == 1
     finally:
         service.close()
+
+
+@pytest.mark.parametrize("blank", [" ", "\t\n", "\u3000", "\x1f"])
+def test_blanks_are_no_filter(service: Service, blank: str) -> None:
+    task_id = service.enqueue().json()["task_id"]
+    answer = service.ask("POST", "/v1/tasks:cancel", json={"filter": {"q": blank}})
+    assert is_problem(answer, 422, "INVALID_REQUEST")
+    assert service.store.task(task_id).state is TaskState.PENDING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -187,6 +188,20 @@ def test_a_result_that_cannot_be_written_does_not_keep_back_the_others(
         assert app.AsyncResult(other).state == "REVOKED"
         app.pool.force_close_all()
         app.fairlane.client.close()
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated setex")  # by Celery
+def test_a_task_that_names_anothers_id_writes_no_result(system: System, citizen: Celery) -> None:
+    for number in (17, 18):
+        system.client.run(verbs.Configure(mac(number), paused=True))
+    other = citizen.tasks["add"].apply_async((1, 1), device=mac(17)).id
+    data = json.loads(system.client.task(other).payload)
+    false = system.client.enqueue(mac(18), "work", data).task_id
+    last = citizen.tasks["add"].apply_async((1, 1), device=mac(18)).id
+    for task_id in (false, last):
+        system.client.cancel(task_id)
+    Recorder(citizen, lambda: True).step()
+    assert [citizen.AsyncResult(each).state for each in (other, last)] == ["PENDING", "REVOKED"]
 
 
 def test_a_countdown_is_waited_for(system: System, citizen: Celery) -> None:

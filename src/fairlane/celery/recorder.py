@@ -111,6 +111,10 @@ class Recorder:
         except (KeyError, TypeError, ValueError, KombuError) as error:
             log.warning("task %s is none of Celery's: %r", record.task_id, error)
             return
+        # A retry of Celery's has an id of its own in the store, which begins with its task's.
+        if not f"{record.task_id}:".startswith(f"{request.id}:"):
+            log.warning("task %s names the result of another one", record.task_id)
+            return
         backend = self._app.backend
         if backend.get_state(request.id) in states.READY_STATES:
             return

@@ -66,7 +66,9 @@ class ChosenTasks(BaseModel):
             if self.all or self.cursor:
                 raise ValueError("`all` and `cursor` go with a `filter`")
             return self
-        is_everything = not self.filter.model_dump(exclude_none=True)
+        given = self.filter.model_dump(exclude_none=True)
+        # Blanks are no words: a search would mean everything by them.
+        is_everything = not any(name != "q" or words.strip() for name, words in given.items())
         if self.all and not is_everything:
             raise ValueError("`all` goes with an empty `filter`")
         if is_everything and not (self.all or self.dry_run):

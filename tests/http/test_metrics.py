@@ -91,3 +91,12 @@ def test_a_store_that_tells_nothing_is_a_503(service: Service) -> None:
         raw.flushdb()
         raw.set(service.store._session.keys.name("CONFIG"), "x")
     assert is_problem(service.ask("GET", "/metrics"), 503, "FOREIGN_KEY")
+
+
+def test_a_device_that_is_none_costs_its_own_sample(service: Service) -> None:
+    service.enqueue()
+    with service.raw() as raw:
+        raw.zadd(service.store.keys.name("MACS"), {"text": 1})
+    answer = service.ask("GET", "/metrics")
+    assert answer.status_code == 200
+    assert 'fairlane_lane_pending{lane="text"} 1.0' in answer.text

@@ -87,8 +87,14 @@ class Metrics:
         lanes, totals, workers, overload, oldest, times, shares = map(_readable, read)
         waited_s = None if oldest is None else 0.0
         for mac, _ in oldest or ():
-            (device,) = map(_readable, await self._gate.run_many([verbs.InspectDevice(mac)]))
-            waited_s = None if device is None else device.waited_ms / 1000
+            try:
+                device = await self._gate.run(verbs.InspectDevice(mac))
+            except FairlaneError as error:
+                # Also of a name that is no device's: another program wrote there.
+                _readable(error)
+                waited_s = None
+            else:
+                waited_s = device.waited_ms / 1000
         if totals is not None and totals.spoiled:
             log.warning(
                 "metrics: left out, since another program changed these counts, which begin anew: "

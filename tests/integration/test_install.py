@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import Celery, chain, chord, group
 from celery.exceptions import ChordError, TaskRevokedError
+from redis import Redis
 
 from fairlane import Settings, TaskType, verbs
 from fairlane.celery import TaskDead, install
 from fairlane.celery.recorder import Recorder
+from fairlane.embedded import Embedded
 from fairlane.errors import InvalidSettings, Refused, TaskNotFound
 from fairlane.model import TaskState
 from support.citizen import make
@@ -187,6 +190,26 @@ def test_a_result_that_cannot_be_written_does_not_keep_back_the_others(
         assert 1 < len(tried) < 20
         assert app.AsyncResult(other).state == "REVOKED"
         app.pool.force_close_all()
+        app.fairlane.client.close()
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated setex")  # by Celery
+def test_a_backend_that_is_full_is_waited_for(system: System, tmp_path: Path) -> None:
+    system.client.run(verbs.Configure(mac(19), paused=True))
+    with (
+        Embedded(tmp_path, extra={"maxmemory-policy": "noeviction"}) as backend,
+        Redis.from_url(backend.url) as raw,
+    ):
+        app = make(system.settings.broker_url, backend.celery_url, system.settings)
+        task_id = app.tasks["add"].apply_async((1, 1), device=mac(19)).id
+        raw.config_set("maxmemory", "1")
+        system.client.cancel(task_id)
+        recorder = Recorder(app, lambda: True)
+        for _ in range(20):
+            recorder.step()
+        raw.config_set("maxmemory", "0")
+        recorder.step()
+        assert app.AsyncResult(task_id).state == "REVOKED"
         app.fairlane.client.close()
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from celery import Celery, states
 from celery.app.task import Context
-from celery.backends.base import DisabledBackend
+from celery.backends.base import BaseKeyValueStoreBackend, DisabledBackend
 from celery.exceptions import TaskRevokedError
 from kombu.exceptions import KombuError
 from kombu.serialization import loads, prepare_accept_content
@@ -33,6 +33,8 @@ _MAX_ROUNDS: Final = 20
 _LOOK_BACK_MS: Final = 3_600_000
 #: Of one event, when the backend is there.
 _MOST_TRIES: Final = 5
+#: A task that is none, by whose result a backend is tried.
+_NOBODY: Final = "fairlane.recorder"
 _REVOKED: Final = (TaskState.CANCELLED, TaskState.EXPIRED)
 _ENDS: Final = frozenset({*_REVOKED, TaskState.DEAD, TaskState.FAILED})
 
@@ -90,8 +92,13 @@ class Recorder:
         return True
 
     def _is_away(self) -> bool:
+        """Whether the backend takes no result at all: it is down, full, or a replica."""
+        backend = self._app.backend
         try:
-            self._app.backend.get_state("nobody")
+            backend.get_state(_NOBODY)
+            if isinstance(backend, BaseKeyValueStoreBackend):
+                backend.store_result(_NOBODY, None, states.SUCCESS)
+                backend.forget(_NOBODY)
         except Exception:  # noqa: BLE001 - each backend has errors of its own
             return True
         return False

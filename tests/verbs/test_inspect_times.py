@@ -112,6 +112,7 @@ def test_the_second_run_of_an_end_counts_nothing(store: Store) -> None:
 def test_what_another_program_spoiled_begins_anew(store: Store) -> None:
     store.finish(store.running())
     store.redis.setrange(store.keys.lane("TIMES", "text"), 0, b"\xff" * 576)
+    assert not times(store), "nobody is told that"
     store.finish(store.running())
     assert sums(store) == {"wait": (1, 0), "dispatch": (1, 0), "run": (1, 0), "whole": (1, 0)}
 

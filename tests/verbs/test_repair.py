@@ -94,6 +94,18 @@ def test_a_key_of_another_program_is_named_and_its_neighbours_are_mended(store: 
     store.check()
 
 
+def test_an_event_stream_of_another_program_is_named_and_the_rest_is_looked_at(
+    store: Store,
+) -> None:
+    store.enqueue(1, 2)
+    store.redis.hincrby(store.keys.device("META", mac(1)), "pending_count", 3)
+    store.redis.delete(store.keys.events)
+    store.redis.set(store.keys.events, "foreign")
+    store.is_spoilt = True
+    assert {"events", mac(1)} <= {flaw.who for flaw in examine(store.client).flaws}
+    store.redis.delete(store.keys.events)
+
+
 def test_a_repair_beside_others_who_work_loses_nothing(store_url: str) -> None:
     """Four threads enqueue, claim, start and finish while a repair follows the other."""
     with Client(Settings(store_url=store_url, max_per_mac_pending=1_000)) as client:

@@ -80,7 +80,7 @@ class Examination:
             self._look_at_tasks(place)
         for lane in lanes:
             self._look_at_tasks("inflight", lane)
-        self._look_at_events()
+        self._look(["events"], self._look_at_events)
         self._note(mac for place in _OF_DEVICES for mac in self._members(place))
         for lane in lanes:
             self._note(mac for place in _OF_DEVICES_BY_LANE for mac in self._members(place, lane))
@@ -121,7 +121,7 @@ class Examination:
             seen_in = {"lane": place}
         self._check_tasks(self._members(place, lane, owner), **seen_in)
 
-    def _look_at_events(self) -> None:
+    def _look_at_events(self, _: Sequence[str]) -> Iterable[Flaw]:
         """Look at the tasks that events name: a record may have lost every other trace."""
         after, seen, ids = "-", 0, dict[str, None]()
         while seen < _MOST_EVENTS:
@@ -136,6 +136,7 @@ class Examination:
                 break
             after, seen = events[-1].event_id, seen + len(events)
         self._check_tasks(ids)
+        return ()
 
     def _check_tasks(self, ids: Iterable[str], mac: str = "", lane: str = "") -> None:
         kind: Any = MendTasks if self.mended else CheckTasks

@@ -16,6 +16,8 @@ from fairlane.verbs.verb import Arg, Verb, text
 WHATS: Final = ("wait", "dispatch", "run", "whole")
 _MAX_BYTES: Final = 10**15
 _MAX_MS: Final = 3_600_000
+#: What the store counts to.
+_MAX_COUNT: Final = 2**53
 
 
 class _Reading:
@@ -112,7 +114,7 @@ class InspectTimes(_Reading, Verb[tuple[model.Histogram, ...]]):
     """Read how long tasks waited and ran, as histograms per lane."""
 
     def decode(self, reply: Any) -> tuple[model.Histogram, ...]:
-        """Return four histograms of each lane where something ended."""
+        """Return four histograms of each lane where something ended, and none that is spoiled."""
         bounds_ms = tuple(map(int, reply[0]))
         size = len(bounds_ms) + 2
         return tuple(
@@ -120,6 +122,8 @@ class InspectTimes(_Reading, Verb[tuple[model.Histogram, ...]]):
                             numbers[at + size - 1])
             for lane, packed in zip(reply[1][::2], reply[1][1::2], strict=True)
             for numbers in (unpack(f">{4 * size}q", packed),)
+            # Else another program wrote there, and the next end begins anew.
+            if all(0 <= number <= _MAX_COUNT for number in numbers)
             for what, at in zip(WHATS, range(0, 4 * size, size), strict=True)
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+import redis
 from click.testing import CliRunner, Result
 
 from fairlane import Client, Settings, verbs
@@ -221,6 +222,16 @@ def test_dead_letters_by_filter(shell: Shell) -> None:
     none = shell.run("dead", "redrive", "--cause", "boom")
     assert (none.exit_code, "dead list --by-cause" in none.stderr) == (0, True)
     assert shell.told("dead", "list") == []
+
+
+def test_a_letter_behind_a_record_that_is_gone_is_listed_once(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["fairlane.cli.dead"], "_AT_ONCE", 2)
+    first, gone, last = (shell.bury(device) for device in (1, 2, 3))
+    with redis.Redis.from_url(shell.settings.store_url) as raw:
+        raw.delete(shell.client.keys.task(gone))
+    assert [row["task_id"] for row in shell.told("dead", "list")] == [last, first]
 
 
 def test_250_dead_letters_are_redriven_at_once(shell: Shell) -> None:

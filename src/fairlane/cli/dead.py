@@ -165,7 +165,7 @@ def _meant(client: Client, given: dict[str, Any]) -> Iterator[TaskRecord]:
                 and (not older or letter.ended_at_ms < now_ms - older)
             ):
                 yield letter
-        offset += len(letters)
+        offset += _AT_ONCE
 
 
 def _show_causes(causes: Counter[str], *, as_json: bool) -> None:

@@ -57,12 +57,14 @@ def test_the_tutorial_works_as_it_is_written(
     assert json.loads(told["5"][end:])["task_id"] == "first"
 
     counts = {
-        int(status): int(count) for count, status in re.findall(r"(\d+) .*?(\d+)\n", told["6"])
+        int(status): int(count)
+        for count, status in re.findall(r'(\d+) "status":(\d+)\n', told["6"])
     }
     assert counts.keys() == {202, 429}
     assert sum(counts.values()) == 500
     assert '"task_id":"second"' in told["6"]
 
+    assert "02:00:00:00:00:02" in told["7"], "the camera waits"
     assert "max_running" in told["8"]
     with Client(Settings(store_url=f"embedded://{tmp_path}/.fairlane/store")) as client:
         for task_id in ("first", "second"):

@@ -48,7 +48,7 @@ class BoundedScheduler(Scheduler):  # type: ignore[misc]
 
     def _send(self, entry: Any, producer: Any) -> None:
         trouble = ""
-        log.info("beat: %s (%s) is due", entry.name, entry.task)
+        log.info("Scheduler: Sending due task %s (%s)", entry.name, entry.task)
         try:
             self.apply_async(entry, producer=producer, advance=False)
         except SchedulingError as error:

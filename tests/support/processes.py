@@ -78,8 +78,12 @@ class Program:
         """Wait for the program's end and return its exit status."""
         return self._process.wait(timeout_s)
 
-    def stop(self, timeout_s: float = 15.0) -> int:
-        """Ask the program to end, then end what is left of its session; return its exit status."""
+    def stop(self, timeout_s: float = 45.0) -> int:
+        """Ask the program to end, then end what is left of its session; return its exit status.
+
+        A child of billiard's pool waits up to 30 s for its last result to be read, and a worker
+        that is told to end at that moment reads no more.
+        """
         try:
             if self._process.poll() is None:
                 self._process.terminate()

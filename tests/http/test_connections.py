@@ -244,7 +244,7 @@ def test_an_offer_of_another_protocol_is_declined(
     with dial(http) as line:
         for at in range(parts):
             line.sendall(every[at * len(every) // parts : (at + 1) * len(every) // parts])
-            time.sleep(0.05)
+            time.sleep(0.05)  # else the next part would come with it
         told = rest_of(line)
     assert told.count(b"HTTP/1.1 202 Accepted") == 2, told
     assert told.endswith(b'{"status":"ok"}')
